@@ -15,7 +15,7 @@ from leakbound._base.types import AnyArray, BoolArray, FloatArray, GenericArray,
 from leakbound._core import hashed_ids
 from leakbound._tally import counting
 from leakbound._tally.tally import Tally
-from leakbound.audits.pairs import STRETCH
+from leakbound.audits.pairs import stretch_in_place
 from leakbound.errors import InputError, InputTypeError, OptionError
 
 COLUMNS = ("key", "pairs", "wins")
@@ -121,9 +121,7 @@ class Pairing:
         """Return z (1 + |z| / 4): each operation rounds to a float64, as in any engine."""
         with np.errstate(over="ignore"):
             standard_scores = (scores.astype(np.float64) - self.centre) / self.spread
-            stretch_factors = 1.0 + STRETCH * np.abs(standard_scores)
-            stretched: FloatArray = standard_scores * stretch_factors
-        return stretched
+            return stretch_in_place(standard_scores)
 
     def bucketed(self, records: Any, *, id: str = "id") -> Any:  # noqa: A002 (the column)
         """Add the columns `bucket` and `hash` to Arrow records: what to shuffle by, and the order.

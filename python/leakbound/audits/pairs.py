@@ -21,8 +21,8 @@ from leakbound.errors import AbstentionError, DesignError, InputError
 
 Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp", "sum"]
 
-STRETCH = 0.25
-"""How much more a score counts for each standard deviation that it is away from the median."""
+# How much more a score counts for each standard deviation that it is away from the median.
+_STRETCH_PER_DEVIATION = 0.25
 # Standard scores beyond are as good: their squares stay finite.
 _LARGEST_STANDARD_SCORE = 1e100
 
@@ -316,31 +316,35 @@ class Stretch:
             spread = float(finite_scores.mean()) or 1.0
         scale = cls(largest=largest, centre=centre, spread=spread)
         # Standard scores increase with scores, so that the farthest is at one of the ends.
-        below, above = scale._standard(np.array([lowest, highest])).tolist()
+        below, above = scale._standard_scores(np.array([lowest, highest])).tolist()
         return replace(scale, infinite=1.0 + max(above, -below))
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Return scores on this scale."""
         if not self.infinite:  # none was finite
             return np.sign(values)
-        standard_scores = self._standard(values)
+        standard_scores = self._standard_scores(values)
         is_infinite = np.isinf(values)
         if is_infinite.any():
             standard_scores[is_infinite] = np.copysign(self.infinite, values[is_infinite])
-        # z (1 + |z| / 4)
-        stretch_factors = np.abs(standard_scores)
-        stretch_factors *= STRETCH
-        stretch_factors += 1.0
-        standard_scores *= stretch_factors
-        return standard_scores
+        return stretch_in_place(standard_scores)
 
-    def _standard(self, values: FloatArray) -> FloatArray:
+    def _standard_scores(self, values: FloatArray) -> FloatArray:
         standard_scores = values / self.largest
         standard_scores -= self.centre
         with np.errstate(over="ignore"):
             standard_scores /= self.spread
         largest = _LARGEST_STANDARD_SCORE
         return np.clip(standard_scores, -largest, largest, out=standard_scores)
+
+
+def stretch_in_place(standard_scores: FloatArray) -> FloatArray:
+    """Turn standard scores z into z (1 + |z| / 4), and return them."""
+    stretch_factors = np.abs(standard_scores)
+    stretch_factors *= _STRETCH_PER_DEVIATION
+    stretch_factors += 1.0
+    standard_scores *= stretch_factors
+    return standard_scores
 
 
 class UnitScores(NamedTuple):

@@ -183,7 +183,7 @@ def challenge(
         findings.append(_surprising_labels(surprises, split, rng, f"{rows} whose {label}"))
     findings = [replace(finding, advice=advice) for finding in findings]
     pairs_to_bet_on = len(range(pairs.count)[:most_bets])
-    if _can_contradict(pairs_to_bet_on):
+    if _can_bets_contradict(pairs_to_bet_on):
         features_of_units = units.features(features)
         findings.append(bets(pairs, features_of_units, seed, names, most_bets))
     return Challenge(tuple(findings))
@@ -256,18 +256,19 @@ def _finding_of_count(
         observed=count.seen,
         total=count.of,
         expected=count.expected,
-        words=f"{words}, where {_about(count.expected)} are expected (p = {p_value:.2g})",
+        words=f"{words}, where {_expected_in_words(count.expected)} are expected "
+        f"(p = {p_value:.2g})",
     )
 
 
-def _about(expected: float) -> str:
+def _expected_in_words(expected: float) -> str:
     """Return an expected number in words, with all digits of a large one."""
     if expected >= 100:
         return f"{expected:,.0f}"
     return f"{expected:.3g}"
 
 
-def _can_contradict(pairs: int) -> bool:
+def _can_bets_contradict(pairs: int) -> bool:
     """Return whether bets on so many pairs, all of them won, would contradict a split."""
     parts = np.array_split(np.arange(pairs), _PARTS)
     tested_parts = parts[1:]

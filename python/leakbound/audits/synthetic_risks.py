@@ -36,7 +36,9 @@ def risks_of(inputs: Inputs, scores: Mapping[str, FloatArray], result: AuditResu
     level = complement(result.confidence)
     risks = dict[str, Risk]()
     for name, values in scores.items():
-        risks[name] = _risk(name, values, split, result, level, number_of_risks=len(scores))
+        risks[name] = _risk_of_attack(
+            name, values, split, result, level, number_of_risks=len(scores)
+        )
     return Risks(
         singling_out=risks.get("singling_out"),
         linkability=risks.get("linkability"),
@@ -99,7 +101,7 @@ class _SplitOfTables:
         )
 
 
-def _risk(
+def _risk_of_attack(
     name: str,
     scores: FloatArray,
     split: _SplitOfTables,
@@ -116,7 +118,7 @@ def _risk(
     control_rate_upper = None
     if split.inputs.records.strata is None:
         limit_level = shares.RISK_LIMITS.of(level, number_of_risks)
-        control_rate_upper = _upper_limit(successes[~is_member], limit_level)
+        control_rate_upper = _upper_limit_of_rate(successes[~is_member], limit_level)
     guesses = split.guesses(scores)
     certified = guesses.certified(share)
     bound_of_attack = float(result.options["attacks"][name])
@@ -139,7 +141,7 @@ def _risk(
     return risk
 
 
-def _upper_limit(successes: BoolArray, level: float) -> float:
+def _upper_limit_of_rate(successes: BoolArray, level: float) -> float:
     """Return Clopper and Pearson's upper limit of a chance, rounded up."""
     failures = int((~successes).sum())
     return 1.0 - float(clopper_pearson(failures, successes.size, beta=level))

@@ -273,7 +273,7 @@ def missing_marks(missing: object) -> tuple[str, ...]:
     return tuple(marks)
 
 
-class _Held(NamedTuple):
+class _HeldByTable(NamedTuple):
     """How much of what the split moved as one is in some table, and if a side is there too often.
 
     The p-values are those of so many members, and of so many non-members.
@@ -343,7 +343,7 @@ def _check_reference(digests_of_both: NDArray[np.void], records: Records) -> Non
     in_reference = np.isin(digests_of_both[:record_count], digests_of_both[record_count:])
     if not in_reference.any():
         return
-    held = _Held.of(in_reference, records)
+    held = _HeldByTable.of(in_reference, records)
     p_values = (held.p_members, held.p_nonmembers)
     if shares.REFERENCE_SIDES.price(len(p_values)) * min(p_values) < IMPOSSIBLE:
         raise DesignError(
@@ -371,7 +371,7 @@ def notes_on_tables(tables: Tables, records: Records, copies: float) -> tuple[st
 
 def _notes_on_copying(tables: Tables, records: Records) -> list[str]:
     """Say that a table whose records all equal members is a copy, if few equal non-members."""
-    held = _Held.of(np.isin(tables.place, tables.copied), records)
+    held = _HeldByTable.of(np.isin(tables.place, tables.copied), records)
     if held.p_members >= _COPIED_BELOW:
         return []
     note = (

@@ -149,7 +149,7 @@ class Plan:
         """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed."""
         try:
             with open_archive(path, most=_MOST_BYTES) as archive:
-                return cls._of_archive(archive)
+                return cls._plan_of_archive(archive)
         except (LeakboundError, ValueError, TypeError, OverflowError) as error:
             what: PathInput = "the content"
             if isinstance(path, str | os.PathLike):
@@ -176,7 +176,7 @@ class Plan:
         return hash((self.seed, self.drawn.tobytes()))
 
     @classmethod
-    def _of_archive(cls, archive: Archive) -> Self:
+    def _plan_of_archive(cls, archive: Archive) -> Self:
         layout_number = int(archive["inclusion_plan"])
         if layout_number not in {SCHEMA, _SCHEMA_OF_COPIES}:
             raise FormatError(f"its layout must be number {SCHEMA} or {_SCHEMA_OF_COPIES}")
@@ -242,7 +242,7 @@ class Plan:
             options += f", unit={self.unit!r}"
         return options
 
-    def _check_items(self, items: Data) -> None:
+    def _check_items_of_plan(self, items: Data) -> None:
         has_no_dimensions = getattr(items, "shape", None) == ()
         is_sequence = hasattr(items, "__len__") and hasattr(items, "__getitem__")
         if has_no_dimensions or not is_sequence:
@@ -399,7 +399,7 @@ class InclusionPlan(Plan):
         return f"InclusionPlan(n={len(self)}, members={members}{self._options_in_repr})"
 
     def _items_at(self, items: Data, positions: IntArray) -> Data:
-        self._check_items(items)
+        self._check_items_of_plan(items)
         torch_data = sys.modules.get("torch.utils.data")
         if torch_data is not None and isinstance(items, torch_data.Dataset):
             return torch_data.Subset(items, positions.tolist())
@@ -486,7 +486,7 @@ class ChoicePlan(Plan):
         The result is an array or tensor if `items` is, otherwise a list. Candidates of a secret
         must differ. The chosen one is there `copies` times, one behind the other.
         """
-        self._check_items(items)
+        self._check_items_of_plan(items)
         for secret, candidates in enumerate(items):
             if np.ndim(readable(candidates)) == 0 and not isinstance(candidates, Sequence):
                 raise InputTypeError(

@@ -112,7 +112,7 @@ class Agreement:
         if "checked" in protocol:
             checked_guarantee = _checked_guarantee(protocol["checked"], options["claim"])
         return cls(
-            attacks=_attack_names(protocol["attacks"]),
+            attacks=_checked_attack_columns(protocol["attacks"]),
             options=options,
             arrays=frozenset(names_of_arrays),
             checked=checked_guarantee,
@@ -191,7 +191,7 @@ def checked_protocol(protocol: object) -> JsonObject:
     known_names = (*PROTOCOL, *OPTIONS, *_FURTHER_NAMES)
     for option_name in content:
         if option_name not in known_names:
-            _refuse_name(option_name, known_names)
+            _refuse_unknown_option(option_name, known_names)
     try:
         Agreement.of(content)
     except LeakboundError as error:
@@ -199,7 +199,7 @@ def checked_protocol(protocol: object) -> JsonObject:
     return content
 
 
-def _refuse_name(name: str, known_names: Strings) -> NoReturn:
+def _refuse_unknown_option(name: str, known_names: Strings) -> NoReturn:
     """Refuse a name that is not an option of the audit, and say which was perhaps meant."""
     close_names = difflib.get_close_matches(name[:60], known_names, n=1)
     hint = ""
@@ -251,7 +251,7 @@ def _refuse_protocol(message: str) -> NoReturn:
     raise OptionError(message)
 
 
-def _attack_names(attack_names: object) -> Strings:
+def _checked_attack_columns(attack_names: object) -> Strings:
     """Check the names of attacks: those of columns of a table."""
     if not isinstance(attack_names, list) or not attack_names:
         _refuse_protocol(

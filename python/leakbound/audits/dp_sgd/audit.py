@@ -62,7 +62,7 @@ def audit_dp_sgd(
         delta = stated_accountant.delta
     audited_claim = claim or (ApproxDP(delta=delta) if run.noise_varies else run.family())
     if stated_accountant is not None:
-        _check_delta(audited_claim, stated_accountant.delta)
+        _check_accounted_delta(audited_claim, stated_accountant.delta)
     # 2. Batches: can they be as stated, and if Poisson samples, at what rate at least?
     sampling = audit_batch_sizes(observed, examples=examples, confidence=confidence)
     level_of_rate = 0.0
@@ -115,7 +115,7 @@ def audit_dp_sgd(
     )
 
 
-def _check_delta(claim: Claim, delta: float) -> None:
+def _check_accounted_delta(claim: Claim, delta: float) -> None:
     """Check that a claim says something about the accountant's δ."""
     if not isinstance(claim, FAMILIES) and claim.delta != delta:
         raise OptionError(
@@ -262,11 +262,12 @@ class _WatchedRun:
             < self.least_noise_multiplier,
             "sampling": sampling.p_value <= level,
             # Of epochs, a sound accountant that takes the order to be secret may say less
-            "accounting": self._understates(attainable) and self.design.sampling != "epochs",
+            "accounting": self._accountant_understates(attainable)
+            and self.design.sampling != "epochs",
         }
         return tuple(part for part, is_contradicted in contradictions.items() if is_contradicted)
 
-    def _understates(self, attainable: float | None) -> bool:
+    def _accountant_understates(self, attainable: float | None) -> bool:
         """Return whether the accountant says less than what tests attain that know all batches."""
         if self.accounted is None or attainable is None:
             return False
@@ -318,14 +319,20 @@ class _WatchedRun:
                 "smallest one, and no ε follows from it"
             )
         attainable = self.attainable()
-        if design.sampling == "epochs" and attainable is not None and self._understates(attainable):
+        if (
+            design.sampling == "epochs"
+            and attainable is not None
+            and self._accountant_understates(attainable)
+        ):
             warnings.append(
                 f"the accountant's ε is below {number(attainable)}, which tests of these epochs "
                 "attain at that δ if the attacker knows the order of the batches. It can be right "
                 "only if the order is random and secret, and the accountant counts on that, which "
                 "is not checked"
             )
-        return warnings + _disagreements(self, observed.steps + observed.steps_beyond)
+        return warnings + _disagreements_with_accountant(
+            self, observed.steps + observed.steps_beyond
+        )
 
 
 _NOT_AS_STATED: dict[Batches, str] = {
@@ -361,7 +368,7 @@ def _checked_accounted(
     return dp_sgd.Accounted(epsilon=accounted[0], delta=accounted[1], relation=run.compares)
 
 
-def _disagreements(run: _WatchedRun, steps: int) -> list[str]:
+def _disagreements_with_accountant(run: _WatchedRun, steps: int) -> list[str]:
     """Return what the accountant was told and was not what happened."""
     accounted = run.accounted
     if accounted is None:

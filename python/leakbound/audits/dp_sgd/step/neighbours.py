@@ -134,8 +134,8 @@ class _PairMaker:
             ]
             if self.empty or self.replaces:
                 named_contexts.append(("alone", empty_batch))
-            copies_of_candidate = self._copies(candidate, loss_factor)
-            copies_of_opposed = self._copies(opposed_candidate, loss_factor)
+            copies_of_candidate = self._batch_of_copies(candidate, loss_factor)
+            copies_of_opposed = self._batch_of_copies(opposed_candidate, loss_factor)
             single_opposed = Batch([opposed_candidate], loss_factor=loss_factor)
             named_contexts.append(("beside its copies", copies_of_candidate))
             named_contexts.append(("against others", copies_of_opposed))
@@ -160,7 +160,7 @@ class _PairMaker:
             swept_candidates.append(("candidate 0, inputs times 0", zero_inputs))
         for factor_number, power_of_ten in enumerate(_SWEPT_POWERS.tolist()):
             loss_factor = 10.0**power_of_ten
-            copies_of_first = self._copies(first_candidate, loss_factor)
+            copies_of_first = self._batch_of_copies(first_candidate, loss_factor)
             added_candidates = swept_candidates
             if factor_number % _ALL_CANDIDATES_EVERY:
                 added_candidates = swept_candidates[:2]
@@ -173,7 +173,7 @@ class _PairMaker:
                     pair_name, copies_of_first, candidate, opposed_candidate
                 )
 
-    def _copies(self, candidate: object, loss_factor: float) -> Batch:
+    def _batch_of_copies(self, candidate: object, loss_factor: float) -> Batch:
         """Return a batch of copies of a candidate, as large as the largest batch."""
         return Batch([candidate] * self.largest_size, loss_factor=loss_factor)
 
@@ -223,11 +223,11 @@ def _scale_first_array(example: Any, factor: float) -> Any:
     for part_key, example_part in example_parts:
         scaled_part = _scale_first_array(example_part, factor)
         if scaled_part is not None:
-            return _with_part(example, part_key, scaled_part)
+            return _with_changed_part(example, part_key, scaled_part)
     return None
 
 
-def _with_part(example: Any, part_key: Any, changed_part: Any) -> Any:
+def _with_changed_part(example: Any, part_key: Any, changed_part: Any) -> Any:
     """Return a copy of an example with one part changed, of the same type."""
     if isinstance(example, Mapping):
         return {**example, part_key: changed_part}

@@ -404,9 +404,9 @@ class _StepProbe:
                 "steps": options.steps,
                 "seed": options.seed,
             },
-            warnings=tuple(self._warnings(pairs)),
+            warnings=tuple(self._warnings_of_probe(pairs)),
             without_power=tuple(self.tests_without_power),
-            assumptions=self._assumptions(refuted_by),
+            assumptions=self._assumptions_of_probe(refuted_by),
             provenance=Provenance.of(options.seed),
         )
 
@@ -471,7 +471,7 @@ class _StepProbe:
             return 0.0
         return bound * self.options.claimed_mu / length
 
-    def _warnings(self, pairs: tuple[PairResult, ...]) -> list[str]:
+    def _warnings_of_probe(self, pairs: tuple[PairResult, ...]) -> list[str]:
         """Say what was not tested."""
         warnings = []
         if all(pair.length < NEAR * self.options.claimed_mu for pair in pairs):
@@ -497,7 +497,7 @@ class _StepProbe:
             )
         return warnings
 
-    def _assumptions(self, refuted_by: Sequence[str]) -> tuple[Assumption, ...]:
+    def _assumptions_of_probe(self, refuted_by: Sequence[str]) -> tuple[Assumption, ...]:
         """Return what the bound assumes, and whether the data contradict it."""
         tested: list[tuple[str, str, str]] = [
             ("normal", "normal noise", "In each tensor the noise of a step is Gaussian."),
