@@ -214,18 +214,18 @@ def audit_model(
     # Stratified or not: given the classes' numbers of members, the split is random within classes.
     has_classes = isinstance(signal, str) and scores.signal not in _OF_NUMBERS
     strata, warnings = targets.strata(named=has_classes)
-    design = RandomSplit(member, strata=strata)
+    split_design = RandomSplit(member, strata=strata)
     split_words = SplitWords()
     # Rows of tables and lengths of texts challenge the split, and classes or numbers to predict.
     if challenge and features is not None and member.size >= _CHALLENGED:
-        design = replace(design, features=features.rows)
+        split_design = replace(split_design, features=features.rows)
         if strata is None:
-            design = replace(design, labels=targets.numbers_to_predict())
+            split_design = replace(split_design, labels=targets.numbers_to_predict())
         split_words = SplitWords(columns=features.names)
     if claim is None:
-        audit_options["claim"] = design.claim
+        audit_options["claim"] = split_design.claim
     request = Request(**audit_options)
-    result = design.audit(scores.values, request, split_words, most_bets=MOST_BETS)
+    result = split_design.audit(scores.values, request, split_words, most_bets=MOST_BETS)
     result = replace(result, warnings=(*result.warnings, *warnings))
     return _with_described_signal(result, scores.signal)
 
@@ -239,19 +239,19 @@ def _scores_of_both_sets(
     neither does any answer, though it may depend on the other rows of its batch.
     """
     data_sets = list[Data]()
-    ids = list[str]()
-    member = list[bool]()
+    row_ids = list[str]()
+    is_member = list[bool]()
     for name, data in (("train", train), ("test", test)):
         with _errors_about(name):
             readable_set = _readable_data_set(model, data, signal)
             rows_of_set = _checked_number_of_rows(model, readable_set)
             _check_same_dimensions(model, [*data_sets, readable_set])
         data_sets.append(readable_set)
-        ids += [f"{name}[{row}]" for row in range(rows_of_set)]
-        member += [name == "train"] * rows_of_set
-    scoring_order = Purpose.SCORING_ORDER.rng(seed).permutation(len(ids))
+        row_ids += [f"{name}[{row}]" for row in range(rows_of_set)]
+        is_member += [name == "train"] * rows_of_set
+    scoring_order = Purpose.SCORING_ORDER.rng(seed).permutation(len(row_ids))
     train_first = np.argsort(scoring_order)
-    shuffled_ids = np.array(ids)[scoring_order]
+    shuffled_ids = np.array(row_ids)[scoring_order]
     input_batches = list[Data]()
     target_batches = list[Data]()
     with _errors_about("cannot score this model on train and test"):
@@ -265,13 +265,18 @@ def _scores_of_both_sets(
             if targets is not None:
                 target_batches.append(targets)
             scores = _scores_of_model(model, (inputs, targets), signal, ids=shuffled_ids)
-    features = features_of_batches(input_batches, seed)
+    features_of_rows = features_of_batches(input_batches, seed)
     if not _is_network(model):
-        features = features_of_inputs(inputs, seed)
-    if features is not None:
-        features = features.taken(train_first)
+        features_of_rows = features_of_inputs(inputs, seed)
+    if features_of_rows is not None:
+        features_of_rows = features_of_rows.taken(train_first)
     scores = replace(scores, values=scores.values[train_first], ids=scores.ids[train_first])
-    return scores, np.array(member), _TargetsOfExamples(target_batches, rows=train_first), features
+    return (
+        scores,
+        np.array(is_member),
+        _TargetsOfExamples(target_batches, rows=train_first),
+        features_of_rows,
+    )
 
 
 def _prepared_data_sets(
@@ -525,8 +530,8 @@ def _check_sets_share_no_row(train: Data, test: Data) -> None:
     test_names = row_names(test_inputs)
     train_source, train_rows = _source_dataset_and_rows(train_inputs)
     test_source, test_rows = _source_dataset_and_rows(test_inputs)
-    are_subsets = train_source is not train_inputs or test_source is not test_inputs
-    if train_source is test_source and are_subsets and hasattr(train_source, "__len__"):
+    is_any_subset = train_source is not train_inputs or test_source is not test_inputs
+    if train_source is test_source and is_any_subset and hasattr(train_source, "__len__"):
         row_numbers = np.arange(len(train_source))
         train_names = row_numbers[train_rows]
         test_names = row_numbers[test_rows]

@@ -119,11 +119,13 @@ def _is_among_largest(distances_from_half: FloatArray, number_of_largest: int) -
     """Return which entries of each row are its largest, the first of equal ones."""
     partitioned_distances = np.partition(distances_from_half, -number_of_largest, axis=1)
     smallest_of_largest = partitioned_distances[:, -number_of_largest, None]
-    is_larger = distances_from_half > smallest_of_largest
-    is_tied = distances_from_half == smallest_of_largest
-    tied_needed = number_of_largest - np.count_nonzero(is_larger, axis=1, keepdims=True)
-    is_first_tied = is_tied & (np.cumsum(is_tied, axis=1) <= tied_needed)
-    is_among_largest: BoolArray = is_larger | is_first_tied
+    is_above_smallest = distances_from_half > smallest_of_largest
+    equals_smallest = distances_from_half == smallest_of_largest
+    tied_entries_needed = number_of_largest - np.count_nonzero(
+        is_above_smallest, axis=1, keepdims=True
+    )
+    is_first_tied = equals_smallest & (np.cumsum(equals_smallest, axis=1) <= tied_entries_needed)
+    is_among_largest: BoolArray = is_above_smallest | is_first_tied
     return is_among_largest
 
 
