@@ -251,10 +251,14 @@ class _TestOfClaim:
 def _warning_of_equal_scores(attacks: Attacks) -> Strings:
     """Say that many scores of runs are equal, where they have too many values to be discrete."""
     for scores in attacks.scores.values():
-        _, runs_with_score = np.unique(scores, return_counts=True)
-        unique_scores = int(np.count_nonzero(runs_with_score == 1))
+        # NumPy's `unique` takes several times this memory to count scores.
+        sorted_scores = np.sort(scores)
+        differs_from_last = np.append(True, sorted_scores[1:] != sorted_scores[:-1])
+        differs_from_next = np.append(differs_from_last[1:], True)
+        distinct_scores = differs_from_last.sum()
+        unique_scores = int((differs_from_last & differs_from_next).sum())
         equal_scores = scores.size - unique_scores
-        if runs_with_score.size > _DISCRETE and equal_scores > _EQUAL * scores.size:
+        if distinct_scores > _DISCRETE and equal_scores > _EQUAL * scores.size:
             warning = (
                 f"{equal_scores:,} of {scores.size:,} runs have exactly the score of another run: "
                 "if outputs are continuous, runs share a seed or a cache, and are not independent"
