@@ -109,9 +109,9 @@ def _rows_of_subgroup(
     design: Any, aligned_scores: AlignedScores, rows_of_subgroup: IntArray, rowwise: Named
 ) -> _Subgroup:
     """Return the examples in some rows."""
-    options_of_rows = dict[str, Data]()
-    for option, values in rowwise.items():
-        options_of_rows[option] = _option_of_rows(values, rows_of_subgroup)
+    options_of_rows = {
+        option: _option_of_rows(values, rows_of_subgroup) for option, values in rowwise.items()
+    }
     ids = None
     if aligned_scores.order.told_ids is not None:
         ids = aligned_scores.order.told_ids[rows_of_subgroup]

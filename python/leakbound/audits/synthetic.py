@@ -184,9 +184,9 @@ def audit_synthetic(
     )
     # 2. Scores that no membership has a part in.
     attack_scores = {name: ATTACKS[name](inputs.tables).values for name in names}
-    scores = dict[str, FloatArray]()
-    for name, values in attack_scores.items():
-        scores[name] = _scores_or_noise(values, inputs.tables)
+    scores = {
+        name: _scores_or_noise(values, inputs.tables) for name, values in attack_scores.items()
+    }
     if has_own_scores:
         rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
         scores = _scores_of_own_attacks(cast("Any", attacks), rows, size=inputs.records.member.size)
@@ -263,9 +263,9 @@ def _assumptions_of_generator(
     replacements = {"audited records did not choose the model": _ONE_TABLE}
     if named:
         replacements["scores without membership"] = _LABEL_FREE
-    assumptions = list[Assumption]()
-    for assumption in result.assumptions:
-        assumptions.append(replacements.get(assumption.name, assumption))
+    assumptions = [
+        replacements.get(assumption.name, assumption) for assumption in result.assumptions
+    ]
     if risks is not None and any(risk.control_rate_upper is not None for _, risk in risks):
         assumptions.append(_INDEPENDENT)
     if reference:

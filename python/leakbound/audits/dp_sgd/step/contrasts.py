@@ -113,9 +113,10 @@ def measured_noise(
     for tensor_name, without_noise in noiseless.items():
         number_of_noisy_values = without_noise.size - int(np.count_nonzero(without_noise))
         degrees_of_freedom[tensor_name] = number_of_noisy_values * (runs - 1)
-    contrasts = {}
-    for tensor_name, tested_values_of_runs in tested_values.items():
-        contrasts[tensor_name] = helmert_contrasts(np.stack(tested_values_of_runs))
+    contrasts = {
+        tensor_name: helmert_contrasts(np.stack(tested_values_of_runs))
+        for tensor_name, tested_values_of_runs in tested_values.items()
+    }
     contrasts_along_direction = helmert_contrasts(np.array(inner_products)[:, None])
     return Noise(
         sums_of_squares=sums_of_squares,

@@ -130,9 +130,10 @@ def compare_neighbours(
     Noise is measured on the `reference` batch, and `noiseless` is where that has none.
     """
     contribution = Contribution(pair_name)
-    mean_differences: Released = {}
-    for tensor_name, values in without.first.items():
-        mean_differences[tensor_name] = np.empty(values.size, np.float32)
+    mean_differences: Released = {
+        tensor_name: np.empty(values.size, np.float32)
+        for tensor_name, values in without.first.items()
+    }
     squared_lengths = dict.fromkeys(mean_differences, 0.0)
     squared_rounding_lengths = dict.fromkeys(mean_differences, 0.0)
     squared_noiseless_length = 0.0

@@ -301,8 +301,10 @@ class _StepProbe:
         """Measure the noise on one batch, with seeds that were not used before."""
         self.tested_positions = choose_tested_positions(self.noiseless, self._test_rng)
         if not self.longest_direction:
-            for tensor_name, size in self.runner.sizes.items():
-                self.longest_direction[tensor_name] = np.zeros(size, np.float32)
+            self.longest_direction = {
+                tensor_name: np.zeros(size, np.float32)
+                for tensor_name, size in self.runner.sizes.items()
+            }
 
         def run_with_fresh_seed() -> Released:
             released = self._run_base_batch(self._new_seed())
