@@ -1,7 +1,7 @@
 """One training run that saw, of each secret, one of k candidates that was drawn for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -94,9 +94,7 @@ class Choices(road.Design[road.Listed, AuditResult]):
 
     def audit(self, scores: road.Listed, request: road.Request, /) -> AuditResult:
         """See `Design.audit`."""
-        claim = premises.claim_of_replacing(request.claim)
-        if claim is not request.claim:
-            request = replace(request, claim=claim)
+        request = request.about_replacing()
         # 1. Scores of all candidates and the chosen ones, in one order.
         order = ExampleOrder(request.ids)
         named: Any = scores
@@ -132,7 +130,9 @@ class Choices(road.Design[road.Listed, AuditResult]):
             count=member_count,
             copies=self.copies or 1,
             theorem=claim.theorem(words),
-            assumptions=_assumptions(claim, attacks=attacks, k=self.k, copies=self.copies or 1),
+            assumptions=_assumptions_of_choices(
+                claim, attacks=attacks, k=self.k, copies=self.copies or 1
+            ),
             options={"k": self.k, "secrets": secrets, "relation": "replace", "unit": "candidate"},
             warnings=(*member_count.warnings(), *premises.delta_warnings(claim.delta, secrets)),
             filled=premises.filled_choices(attacks.scores, chosen=chosen, k=self.k),
@@ -192,7 +192,9 @@ def _scores_of_candidates(scores: object, name: str, k: int) -> FloatArray:
     return table.astype(np.float64)
 
 
-def _assumptions(claim: Claim, attacks: road.Attacks, k: int, copies: int) -> Assumptions:
+def _assumptions_of_choices(
+    claim: Claim, attacks: road.Attacks, k: int, copies: int
+) -> Assumptions:
     about_copies = grouping.sentences_on_copies_and_delta(copies, "candidate", claim.delta)
     return (
         Assumption(

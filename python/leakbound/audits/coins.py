@@ -148,12 +148,10 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
     ) -> dict[Any, AuditResult]:
         """See `Design.audit_by`."""
         single_members = membership_of_single_examples(self.member, scores, Tally)
-        order, attacks, member, groups = self._read(scores, single_members, request)
+        order, attacks, member, groups = self._read_rows_of_coins(scores, single_members, request)
         rowwise: Named = {"groups": groups}
-        if not isinstance(self.prior, float | int | np.floating | np.integer):
-            prior = vector(order.placed(self.prior, "prior"), name="prior")
-            check_length(prior, examples=member.size, name="prior")
-            rowwise["prior"] = prior
+        if not self._has_single_prior:
+            rowwise["prior"] = self._prior_of_rows(order, member.size)
         aligned_scores = road.AlignedScores(order, attacks, member)
         return audit_each(self, aligned_scores, request, by, rowwise)
 
@@ -162,7 +160,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         if self.member is None:
             message = "member is missing: give {Coins(member)}, or audit a Tally, which has members"
             raise OptionError(Message(message))
-        rows = self._read(scores, self.member, request)
+        rows = self._read_rows_of_coins(scores, self.member, request)
         _, attacks, member, groups = rows
         units = None
         if groups is not None:
@@ -170,9 +168,9 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             member = units.member
         premises.refuse_repeated(member, what="membership", cure=_UNITS)
         prior = None
-        if not self._fair:
-            prior = self._prior_of(rows, request.claim)
-        grounds = self._grounds(
+        if not self._has_fair_coins:
+            prior = self._checked_prior(rows, request.claim)
+        grounds = self._grounds_of_coins(
             request,
             attacks,
             members=int(member.sum()),
@@ -207,20 +205,24 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             inputs=inputs,
         )
 
-    def _read(self, scores: object, member: MemberInput, request: road.Request) -> "_Rows":
+    def _read_rows_of_coins(
+        self, scores: object, member: MemberInput, request: road.Request
+    ) -> "_RowsOfCoins":
         """Read scores, membership and groups of the rows in one order."""
         if self.groups is None:
             aligned_scores = road.read(scores, member, request.ids, copies=True)
-            return _Rows(*aligned_scores, groups=None)
-        return self._read_groups(scores, member, request)
+            return _RowsOfCoins(*aligned_scores, groups=None)
+        return self._read_rows_with_groups(scores, member, request)
 
-    def _read_groups(self, scores: Any, member: MemberInput, request: road.Request) -> "_Rows":
+    def _read_rows_with_groups(
+        self, scores: Any, member: MemberInput, request: road.Request
+    ) -> "_RowsOfCoins":
         """Read the same of rows that have groups."""
         if not isinstance(member, HasMember):
             order, attacks, member_of_rows = road.read(scores, member, request.ids)
             groups = self._groups_of_rows(order, attacks.examples)
             self._check_groups_have_one_coin(groups, member_of_rows)
-            return _Rows(order, attacks, member_of_rows, groups)
+            return _RowsOfCoins(order, attacks, member_of_rows, groups)
         # A plan has the coins of the groups, by their names.
         order = ExampleOrder(request.ids)
         attacks = road.Attacks.read(scores, order)
@@ -231,7 +233,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         coins_of_rows = coins_of_groups[group_of_row]
         if request.ids is not None:
             check_ids(request.ids, coins_of_rows)
-        return _Rows(order, attacks, coins_of_rows, groups)
+        return _RowsOfCoins(order, attacks, coins_of_rows, groups)
 
     def _groups_of_rows(self, order: ExampleOrder, rows: int) -> GenericArray:
         """Read the group of each row; one group alone is refused."""
@@ -272,16 +274,16 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 "a tally has counts, not single rows: put together the scores of each group before "
                 "they are counted, and leave out groups"
             )
-        if request.ids is not None or not self._fair:
+        if request.ids is not None or not self._has_fair_coins:
             option = "a prior other than 1/2"
-            if self._fair:
+            if self._has_fair_coins:
                 option = "ids="
             raise OptionError(
                 f"{option} needs single examples, and a tally only has counts: pass scores"
             )
         attacks = road.AnyAttacks(tallies)
         first_tally = next(iter(tallies.values()))
-        grounds = self._grounds(
+        grounds = self._grounds_of_coins(
             request,
             attacks,
             members=first_tally.members,
@@ -304,7 +306,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
             inputs=inputs,
         )
 
-    def _grounds(
+    def _grounds_of_coins(
         self,
         request: road.Request,
         attacks: road.AnyAttacks[Any],
@@ -359,7 +361,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
                 "trained model",
                 wording.units,
                 "Candidate thresholds and the order of guesses depend on scores only; ties "
-                + _about_ties(request, prior),
+                + _sentence_on_ties(request, prior),
             ),
         )
         return {
@@ -373,23 +375,33 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         }
 
     @property
-    def _fair(self) -> bool:
+    def _has_fair_coins(self) -> bool:
         """Whether nothing was said of the coins, or that they are fair."""
         return isinstance(self.prior, float) and self.prior == _HALF
 
-    def _prior_of(self, rows: "_Rows", claim: Claim) -> FloatArray | None:
+    @property
+    def _has_single_prior(self) -> bool:
+        """Whether all coins have one probability."""
+        return isinstance(self.prior, float | int | np.floating | np.integer)
+
+    def _prior_of_rows(self, order: ExampleOrder, examples: int) -> GenericArray:
+        """Return the probability of each row's coin, in the order of the rows."""
+        prior_of_rows = vector(order.placed(self.prior, "prior"), name="prior")
+        check_length(prior_of_rows, examples=examples, name="prior")
+        return prior_of_rows
+
+    def _checked_prior(self, rows: "_RowsOfCoins", claim: Claim) -> FloatArray | None:
         """Read probabilities of membership, one for all or one each; None if all are ½.
 
         Those of all rows of a group are one.
         """
         examples = rows.member.size
-        if isinstance(self.prior, float | int | np.floating | np.integer):
+        if self._has_single_prior:
             single_prior = real(self.prior, name="prior", above=0, below=1)
             prior = np.full(examples, single_prior)
         else:
-            placed_prior = vector(rows.order.placed(self.prior, "prior"), name="prior")
-            check_length(placed_prior, examples=examples, name="prior")
-            probabilities = numbers(placed_prior, name="prior", least=0, most=1)
+            prior_of_rows = self._prior_of_rows(rows.order, examples)
+            probabilities = numbers(prior_of_rows, name="prior", least=0, most=1)
             prior = probabilities.astype(np.float64)
         certain_rows = np.flatnonzero((prior <= 0) | (prior >= 1))
         if certain_rows.size:
@@ -420,7 +432,7 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         return prior[first_rows]
 
 
-class _Rows(NamedTuple):
+class _RowsOfCoins(NamedTuple):
     """What was read of the rows, in one order."""
 
     order: ExampleOrder
@@ -446,7 +458,7 @@ class _Rows(NamedTuple):
         )
 
 
-def _about_ties(request: road.Request, prior: FloatArray | None) -> str:
+def _sentence_on_ties(request: road.Request, prior: FloatArray | None) -> str:
     """Return what is done with ties by the policy that the claim, coins and sides have."""
     are_broken = request.sides == "auto"
     if request.cuts:

@@ -192,108 +192,115 @@ def audit_model(
     True
     """
     flag(challenge, "challenge")
-    train, test, canaries = _prepared_sets(model, (train, test, canaries), tokenizer)
-    settings: Data = {"claim": claim, "confidence": confidence, "seed": seed_of(seed)}
-    is_given = [option is not None for option in (train, test, canaries, coins)]
-    if is_given == [False, False, True, True]:
-        with _about("canaries"):
+    train, test, canaries = _prepared_data_sets(model, (train, test, canaries), tokenizer)
+    audit_options: Data = {"claim": claim, "confidence": confidence, "seed": seed_of(seed)}
+    options_given = [option is not None for option in (train, test, canaries, coins)]
+    if options_given == [False, False, True, True]:
+        with _errors_about("canaries"):
             # The order of the plan is older than its coins.
-            scores = _score(model, _in_order_of_plan(canaries, coins), signal)
-        return _with_signal(audit(scores.values, Coins(coins), **settings), scores.signal)
-    if is_given != [True, True, False, False]:
+            scores = _scores_of_model(model, _canaries_in_order_of_plan(canaries, coins), signal)
+        return _with_described_signal(
+            audit(scores.values, Coins(coins), **audit_options), scores.signal
+        )
+    if options_given != [True, True, False, False]:
         advice = ""
-        if is_given == [False, False, True, False]:
+        if options_given == [False, False, True, False]:
             advice = ": add coins=canaries.plan, the plan that chose them"
         raise OptionError(f"give either train and test, or canaries and coins{advice}")
-    _check_apart(train, test)
+    _check_sets_share_no_row(train, test)
     scores, member, targets, features = _scores_of_both_sets(
-        model, train=train, test=test, signal=signal, seed=settings["seed"]
+        model, train=train, test=test, signal=signal, seed=audit_options["seed"]
     )
     # Stratified or not: given the classes' numbers of members, the split is random within classes.
     has_classes = isinstance(signal, str) and scores.signal not in _OF_NUMBERS
     strata, warnings = targets.strata(named=has_classes)
-    design = RandomSplit(member, strata=strata)
-    words = SplitWords()
+    split_design = RandomSplit(member, strata=strata)
+    split_words = SplitWords()
     # Rows of tables and lengths of texts challenge the split, and classes or numbers to predict.
     if challenge and features is not None and member.size >= _CHALLENGED:
-        design = replace(design, features=features.rows)
+        split_design = replace(split_design, features=features.rows)
         if strata is None:
-            design = replace(design, labels=targets.numbers_to_predict())
-        words = SplitWords(columns=features.names)
+            split_design = replace(split_design, labels=targets.numbers_to_predict())
+        split_words = SplitWords(columns=features.names)
     if claim is None:
-        settings["claim"] = design.claim
-    request = Request(**settings)
-    result = design.audit(scores.values, request, words, most_bets=MOST_BETS)
+        audit_options["claim"] = split_design.claim
+    request = Request(**audit_options)
+    result = split_design.audit(scores.values, request, split_words, most_bets=MOST_BETS)
     result = replace(result, warnings=(*result.warnings, *warnings))
-    return _with_signal(result, scores.signal)
+    return _with_described_signal(result, scores.signal)
 
 
 def _scores_of_both_sets(
     model: Data, train: Data, test: Data, signal: Data, seed: int
-) -> tuple[Scores, BoolArray, "_Targets", Features | None]:
+) -> tuple[Scores, BoolArray, "_TargetsOfExamples", Features | None]:
     """Score both sets in one pass; return scores, membership, targets and features, train first.
 
     The order of rows in the pass is drawn. Given all rows, it does not depend on membership, and
     neither does any answer, though it may depend on the other rows of its batch.
     """
-    parts = list[Data]()
-    ids = list[str]()
-    member = list[bool]()
+    data_sets = list[Data]()
+    row_ids = list[str]()
+    is_member = list[bool]()
     for name, data in (("train", train), ("test", test)):
-        with _about(name):
-            part = _read(model, data, signal)
-            rows_of_part = _number_of_rows(model, part)
-            _check_dimensions(model, [*parts, part])
-        parts.append(part)
-        ids += [f"{name}[{row}]" for row in range(rows_of_part)]
-        member += [name == "train"] * rows_of_part
-    scoring_order = Purpose.SCORING_ORDER.rng(seed).permutation(len(ids))
+        with _errors_about(name):
+            readable_set = _readable_data_set(model, data, signal)
+            rows_of_set = _checked_number_of_rows(model, readable_set)
+            _check_same_dimensions(model, [*data_sets, readable_set])
+        data_sets.append(readable_set)
+        row_ids += [f"{name}[{row}]" for row in range(rows_of_set)]
+        is_member += [name == "train"] * rows_of_set
+    scoring_order = Purpose.SCORING_ORDER.rng(seed).permutation(len(row_ids))
     train_first = np.argsort(scoring_order)
-    shuffled_ids = np.array(ids)[scoring_order]
+    shuffled_ids = np.array(row_ids)[scoring_order]
     input_batches = list[Data]()
     target_batches = list[Data]()
-    with _about("cannot score this model on train and test"):
+    with _errors_about("cannot score this model on train and test"):
         if _is_network(model):
             from leakbound.torch.data import joined, noting
 
-            batches = noting(joined(parts, scoring_order), target_batches, input_batches)
-            scores = _score(model, batches, signal, ids=shuffled_ids)
+            batches = noting(joined(data_sets, scoring_order), target_batches, input_batches)
+            scores = _scores_of_model(model, batches, signal, ids=shuffled_ids)
         else:
-            inputs, targets = _gathered(parts, scoring_order)
+            inputs, targets = _inputs_and_targets_in_order(data_sets, scoring_order)
             if targets is not None:
                 target_batches.append(targets)
-            scores = _score(model, (inputs, targets), signal, ids=shuffled_ids)
-    features = features_of_batches(input_batches, seed)
+            scores = _scores_of_model(model, (inputs, targets), signal, ids=shuffled_ids)
+    features_of_rows = features_of_batches(input_batches, seed)
     if not _is_network(model):
-        features = features_of_inputs(inputs, seed)
-    if features is not None:
-        features = features.taken(train_first)
+        features_of_rows = features_of_inputs(inputs, seed)
+    if features_of_rows is not None:
+        features_of_rows = features_of_rows.taken(train_first)
     scores = replace(scores, values=scores.values[train_first], ids=scores.ids[train_first])
-    return scores, np.array(member), _Targets(target_batches, rows=train_first), features
+    return (
+        scores,
+        np.array(is_member),
+        _TargetsOfExamples(target_batches, rows=train_first),
+        features_of_rows,
+    )
 
 
-def _prepared_sets(
-    model: Data, sets: tuple[Data, Data, Data], tokenizer: Callable[..., Data] | None
+def _prepared_data_sets(
+    model: Data, data_sets: tuple[Data, Data, Data], tokenizer: Callable[..., Data] | None
 ) -> list[Data]:
     """Return sets as they are read later: texts as tokens, and pairs where targets are needless."""
     if not _is_network(model):
         if tokenizer is not None:
             raise OptionError("tokenizer is for networks: leave it out")
-        return [_with_targets(model, data) for data in sets]
-    given_sets = [data for data in sets if data is not None]
+        return [_paired_with_targets(model, data_set) for data_set in data_sets]
+    given_sets = [data_set for data_set in data_sets if data_set is not None]
     tokenised_sets = iter(tokens_of(given_sets, tokenizer))
-    return [data if data is None else next(tokenised_sets) for data in sets]
+    return [data_set if data_set is None else next(tokenised_sets) for data_set in data_sets]
 
 
-def _with_targets(model: Data, data: Data) -> Data:
+def _paired_with_targets(model: Data, data_set: Data) -> Data:
     """Return inputs of a model that needs no targets as a pair without any."""
-    is_pair = isinstance(data, tuple) and len(data) == 2
-    if data is None or is_pair or score_samples_of(model) is None:
-        return data
-    return data, None
+    is_pair = isinstance(data_set, tuple) and len(data_set) == 2
+    if data_set is None or is_pair or score_samples_of(model) is None:
+        return data_set
+    return data_set, None
 
 
-def _with_signal(result: AuditResult, signal: str) -> AuditResult:
+def _with_described_signal(result: AuditResult, signal: str) -> AuditResult:
     """Return a result that says what was measured, where this is not the log-odds of a class."""
     sentence = _MEASURED.get(signal)
     if sentence is None:
@@ -308,29 +315,29 @@ def _with_signal(result: AuditResult, signal: str) -> AuditResult:
     return replace(result, options=options, assumptions=tuple(assumptions))
 
 
-def _gathered(parts: list[Data], order: IntArray) -> tuple[Data, Data]:
+def _inputs_and_targets_in_order(data_sets: list[Data], order: IntArray) -> tuple[Data, Data]:
     """Return inputs and targets of both sets in one order; no targets if a set has none."""
-    inputs_of_parts, targets_of_parts = zip(*parts, strict=True)
+    inputs_of_sets, targets_of_sets = zip(*data_sets, strict=True)
     targets = None
-    if all(targets_of_part is not None for targets_of_part in targets_of_parts):
-        targets = gathered(targets_of_parts, order)
-    return gathered(inputs_of_parts, order), targets
+    if all(targets_of_set is not None for targets_of_set in targets_of_sets):
+        targets = gathered(targets_of_sets, order)
+    return gathered(inputs_of_sets, order), targets
 
 
-def _check_dimensions(model: Data, parts: list[Data]) -> None:
+def _check_same_dimensions(model: Data, data_sets: list[Data]) -> None:
     """Refuse several labels for each example of a set if another one has one."""
     if _is_network(model):
         return
     try:
-        dimensions = [np.ndim(targets) for _, targets in parts]
+        dimensions = [np.ndim(targets) for _, targets in data_sets]
     except ValueError:  # rows of different lengths, which a signal of one's own may take
         return
     if dimensions[-1] > dimensions[0]:
-        labels_of(parts[-1][1], "y")
+        labels_of(data_sets[-1][1], "y")
 
 
 @dataclass(frozen=True)
-class _Targets:
+class _TargetsOfExamples:
     """Targets of examples in the batches that were scored, and which row of them each example is.
 
     There are no batches where all targets are tokens.
@@ -353,19 +360,19 @@ class _Targets:
         except LeakboundError as error:
             return None, (_UNREAD.format(why=f"y could not be read ({error})"),)
         row_shape = target_arrays[0].shape[1:]
-        why = f"y has shape {('m', *row_shape)}, and most of its rows are different"
-        warnings = (_UNREAD.format(why=why),)
+        reason_unread = f"y has shape {('m', *row_shape)}, and most of its rows are different"
+        unread_warnings = (_UNREAD.format(why=reason_unread),)
         if any(targets.shape[1:] != row_shape for targets in target_arrays):
-            return None, warnings
+            return None, unread_warnings
         targets = np.concatenate(target_arrays)
-        codes = row_codes(targets)
-        if codes is not None:
+        codes_of_targets = row_codes(targets)
+        if codes_of_targets is not None:
             are_classes = named and targets.ndim == 1 and targets.dtype.kind != "f"
-            mostly_repeated = 2 * np.unique(codes).size <= codes.size
+            mostly_repeated = 2 * np.unique(codes_of_targets).size <= codes_of_targets.size
             if are_classes or mostly_repeated:
-                return codes[self.rows], ()
+                return codes_of_targets[self.rows], ()
         if named:
-            return None, warnings
+            return None, unread_warnings
         return None, ()
 
     def numbers_to_predict(self) -> AnyArray | None:
@@ -384,31 +391,33 @@ class _Targets:
         return None
 
 
-def _read(model: Data, data: Data, signal: Data) -> Data:
+def _readable_data_set(model: Data, data_set: Data, signal: Data) -> Data:
     """Read data of forms that nothing later reads: classes of estimators, and lists for networks.
 
     What a model is given stays what it was.
     """
     if not _is_network(model):
-        _rows_of_pair(data)
-        inputs, targets = data
+        _checked_number_of_pairs(data_set)
+        inputs, targets = data_set
         if isinstance(signal, str) and targets is not None:
             target_array = targets_of(targets, "y")
             targets = target_array
             if target_array.ndim == 1:
                 targets = labels_of(target_array, "y")
         return inputs, targets
-    if isinstance(data, tuple) and len(data) == 2:
-        inputs, targets = data
-        return _tensor_like(inputs, "inputs"), _tensor_like(targets, "targets")
-    if isinstance(data, Mapping):
+    if isinstance(data_set, tuple) and len(data_set) == 2:
+        inputs, targets = data_set
+        return _tensor_or_array(inputs, "inputs"), _tensor_or_array(targets, "targets")
+    if isinstance(data_set, Mapping):
         return {
-            name: _tensor_like(values, name) for name, values in data.items() if values is not None
+            name: _tensor_or_array(values, name)
+            for name, values in data_set.items()
+            if values is not None
         }
-    return data
+    return data_set
 
 
-def _tensor_like(values: Data, name: str) -> Data:
+def _tensor_or_array(values: Data, name: str) -> Data:
     """Return a tensor as it is, and anything else as an array."""
     refuse_masked(values, name)
     if hasattr(values, "shape") and hasattr(values, "detach"):
@@ -416,7 +425,7 @@ def _tensor_like(values: Data, name: str) -> Data:
     return array_of(values, name)
 
 
-def _in_order_of_plan(canaries: Data, plan: Data) -> Data:
+def _canaries_in_order_of_plan(canaries: Data, plan: Data) -> Data:
     """Return canaries in the order of their plan, by ids if both have some."""
     if not isinstance(canaries, tuple) or not canaries:
         return canaries
@@ -441,13 +450,13 @@ def _is_network(model: Data) -> bool:
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
-def _number_of_rows(model: Data, data: Data) -> int:
+def _checked_number_of_rows(model: Data, data_set: Data) -> int:
     """Return the number of rows, and refuse what has none that can be put in another order."""
     if not _is_network(model):
-        return _rows_of_pair(data)
+        return _checked_number_of_pairs(data_set)
     from leakbound.torch.data import read
 
-    examples = read(data).examples
+    examples = read(data_set).examples
     if examples is None:
         raise InputError(
             "rows are scored in random order: pass a Dataset with a length, not a stream or "
@@ -456,14 +465,16 @@ def _number_of_rows(model: Data, data: Data) -> int:
     return examples
 
 
-def _rows_of_pair(data: Data) -> int:
+def _checked_number_of_pairs(data_set: Data) -> int:
     """Return the number of rows of inputs and of their targets."""
-    if not isinstance(data, tuple) or len(data) != 2:
-        raise InputTypeError(f"it must be a tuple of inputs and classes, got {type(data).__name__}")
-    inputs, targets = data
+    if not isinstance(data_set, tuple) or len(data_set) != 2:
+        raise InputTypeError(
+            f"it must be a tuple of inputs and classes, got {type(data_set).__name__}"
+        )
+    inputs, targets = data_set
     input_rows = size_of(inputs)
     target_rows = input_rows
-    with _about("y"):
+    with _errors_about("y"):
         if targets is not None:
             target_rows = size_of(targets)
     if input_rows != target_rows:
@@ -476,17 +487,17 @@ def _rows_of_pair(data: Data) -> int:
     return input_rows
 
 
-def _score(model: Data, data: Data, signal: Data, ids: Data = None) -> Scores:
+def _scores_of_model(model: Data, data_set: Data, signal: Data, ids: Data = None) -> Scores:
     if not _is_network(model):
-        _rows_of_pair(data)
-        return attacks.score(model, *data, signal=signal, ids=ids)
+        _checked_number_of_pairs(data_set)
+        return attacks.score(model, *data_set, signal=signal, ids=ids)
     from leakbound.torch import score
 
     if signal == "auto":
         signal = "logit_margin"
         if _is_language_model(model):
             signal = "cross_entropy"
-    return score(model, data, signal=signal, ids=ids)
+    return score(model, data_set, signal=signal, ids=ids)
 
 
 def _is_language_model(model: Data) -> bool:
@@ -496,7 +507,7 @@ def _is_language_model(model: Data) -> bool:
 
 
 @contextmanager
-def _about(name: str) -> Iterator[None]:
+def _errors_about(name: str) -> Iterator[None]:
     """Begin the messages of errors with what they are about."""
     try:
         yield
@@ -511,16 +522,16 @@ def _about(name: str) -> Iterator[None]:
         ) from error
 
 
-def _check_apart(train: Data, test: Data) -> None:
+def _check_sets_share_no_row(train: Data, test: Data) -> None:
     """Refuse sets that share a row, where rows have names."""
-    train_inputs = _inputs_of(train)
-    test_inputs = _inputs_of(test)
+    train_inputs = _inputs_of_data_set(train)
+    test_inputs = _inputs_of_data_set(test)
     train_names = row_names(train_inputs)
     test_names = row_names(test_inputs)
-    train_source, train_rows = _source_and_rows(train_inputs)
-    test_source, test_rows = _source_and_rows(test_inputs)
-    are_subsets = train_source is not train_inputs or test_source is not test_inputs
-    if train_source is test_source and are_subsets and hasattr(train_source, "__len__"):
+    train_source, train_rows = _source_dataset_and_rows(train_inputs)
+    test_source, test_rows = _source_dataset_and_rows(test_inputs)
+    is_any_subset = train_source is not train_inputs or test_source is not test_inputs
+    if train_source is test_source and is_any_subset and hasattr(train_source, "__len__"):
         row_numbers = np.arange(len(train_source))
         train_names = row_numbers[train_rows]
         test_names = row_numbers[test_rows]
@@ -534,22 +545,22 @@ def _check_apart(train: Data, test: Data) -> None:
         )
 
 
-def _inputs_of(data: Data) -> Data:
+def _inputs_of_data_set(data_set: Data) -> Data:
     """Return the inputs of a pair, and anything else as it is."""
-    if isinstance(data, tuple) and data:
-        return data[0]
-    return data
+    if isinstance(data_set, tuple) and data_set:
+        return data_set[0]
+    return data_set
 
 
-def _source_and_rows(data: Data) -> tuple[Data, Data]:
+def _source_dataset_and_rows(data_set: Data) -> tuple[Data, Data]:
     """Return the dataset that a loader, or subsets of subsets, take rows from, and which."""
-    rows: Data = slice(None)
-    while hasattr(data, "dataset"):
-        is_subset = hasattr(data, "indices")
-        is_loader = hasattr(data, "batch_sampler")
+    rows_of_source: Data = slice(None)
+    while hasattr(data_set, "dataset"):
+        is_subset = hasattr(data_set, "indices")
+        is_loader = hasattr(data_set, "batch_sampler")
         if not is_subset and not is_loader:
             break
         if is_subset:
-            rows = np.asarray(data.indices, dtype=np.intp)[rows]
-        data = data.dataset
-    return data, rows
+            rows_of_source = np.asarray(data_set.indices, dtype=np.intp)[rows_of_source]
+        data_set = data_set.dataset
+    return data_set, rows_of_source

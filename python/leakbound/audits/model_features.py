@@ -54,31 +54,33 @@ def features_in_order(values: ArrayInput | Features, order: ExampleOrder, seed: 
     if isinstance(values, Features):
         return values
     rows_of_examples = order.rows_of(values, "features")
-    table = table_of(values, "features")
-    if table is None:
+    feature_columns = table_of(values, "features")
+    if feature_columns is None:
         features = Features(check_features(values, "features"), ())
     else:
-        features = _features_of_columns(table, seed)
+        features = _features_of_columns(feature_columns, seed)
     return features.taken(rows_of_examples)
 
 
-def _features_of_columns(table: dict[str, Column], seed: int) -> Features:
+def _features_of_columns(feature_columns: dict[str, Column], seed: int) -> Features:
     """Return a table of numbers as it is, and coordinates of columns of any other."""
-    categorical = [name for name, column in table.items() if column.categorical]
-    columns = dict[str, Column]()
-    for name, column in table.items():
-        (columns[name],) = settled([column], name, codes=name in categorical)
-    are_numbers = not categorical and all(
-        column.kind == "number" and not column.missing.any() for column in columns.values()
+    categorical_names = [name for name, column in feature_columns.items() if column.categorical]
+    settled_columns = dict[str, Column]()
+    for name, column in feature_columns.items():
+        (settled_columns[name],) = settled([column], name, codes=name in categorical_names)
+    are_numbers = not categorical_names and all(
+        column.kind == "number" and not column.missing.any() for column in settled_columns.values()
     )
     if are_numbers:
-        numbers = [column.values.astype(np.float64) for column in columns.values()]
-        return Features(np.column_stack(numbers), tuple(columns))
-    encoded = coordinates([table], categorical, seed, synthetic=False)
-    kinds: dict[str, ColumnKind] = {name: column.kind for name, column in columns.items()}
-    kinds |= dict.fromkeys(categorical, "word")
-    notes = (f"columns were read {kinds_of(kinds)}", *encoded.notes)
-    return Features(encoded.rows, encoded.sources, notes)
+        number_columns = [column.values.astype(np.float64) for column in settled_columns.values()]
+        return Features(np.column_stack(number_columns), tuple(settled_columns))
+    encoded_columns = coordinates([feature_columns], categorical_names, seed, synthetic=False)
+    kinds_of_columns: dict[str, ColumnKind] = {
+        name: column.kind for name, column in settled_columns.items()
+    }
+    kinds_of_columns |= dict.fromkeys(categorical_names, "word")
+    notes = (f"columns were read {kinds_of(kinds_of_columns)}", *encoded_columns.notes)
+    return Features(encoded_columns.rows, encoded_columns.sources, notes)
 
 
 def can_challenge() -> bool:
@@ -104,12 +106,12 @@ def features_of_batches(batches: list[Data], seed: int) -> Features | None:
     row_shapes = {batch.shape[1:] for batch in batches}
     if len(row_shapes) != 1:
         return None
-    inputs = np.concatenate(batches)
-    if inputs.ndim != 1:
-        return features_of_inputs(inputs, seed)
-    if (inputs == inputs[0]).all():
+    inputs_of_batches = np.concatenate(batches)
+    if inputs_of_batches.ndim != 1:
+        return features_of_inputs(inputs_of_batches, seed)
+    if (inputs_of_batches == inputs_of_batches[0]).all():
         return None
-    token_counts = inputs[:, None].astype(np.float64)
+    token_counts = inputs_of_batches[:, None].astype(np.float64)
     return Features(token_counts, ("tokens",))
 
 
@@ -125,50 +127,52 @@ def _lengths_of_texts(inputs: Data) -> Features | None:
     texts = [*texts]
     if not all(isinstance(text, str) for text in texts):
         return None
-    lengths = [[len(text), len(text.split())] for text in texts]
-    return Features(np.array(lengths, dtype=np.float64), ("characters", "words"))
+    lengths_of_texts = [[len(text), len(text.split())] for text in texts]
+    return Features(np.array(lengths_of_texts, dtype=np.float64), ("characters", "words"))
 
 
 def _coordinates_of_rows(inputs: Data, seed: int) -> Features | None:
     """Return coordinates of rows; of very many columns some, which chance draws."""
-    columns = inputs
+    input_columns = inputs
     if not hasattr(inputs, "columns"):
-        columns = _columns_of_matrix(inputs, seed)
-    if columns is None:
+        input_columns = _columns_of_matrix(inputs, seed)
+    if input_columns is None:
         return None
-    table = read_columns(columns, "inputs")
-    first_column = next(iter(table.values()))
-    names = _drawn_columns(list(table), rows=first_column.missing.size, seed=seed)
-    drawn_table = {name: table[name] for name in names}
-    encoded = coordinates([drawn_table], (), seed, synthetic=False)
-    return Features(encoded.rows, encoded.sources)
+    columns_by_name = read_columns(input_columns, "inputs")
+    first_column = next(iter(columns_by_name.values()))
+    drawn_names = _drawn_columns(
+        list(columns_by_name), number_of_rows=first_column.missing.size, seed=seed
+    )
+    drawn_table = {name: columns_by_name[name] for name in drawn_names}
+    encoded_columns = coordinates([drawn_table], (), seed, synthetic=False)
+    return Features(encoded_columns.rows, encoded_columns.sources)
 
 
 def _columns_of_matrix(inputs: Data, seed: int) -> dict[str, AnyArray] | None:
     """Return columns of an array or of a sparse matrix, or some of very many, by their number."""
     is_sparse = hasattr(inputs, "tocsc")
     if is_sparse:
-        matrix: Data = inputs.tocsc()
+        input_matrix: Data = inputs.tocsc()
     else:
-        matrix = array_of(inputs, "inputs", exact=True)
-    field_names: Strings = matrix.dtype.names or ()
+        input_matrix = array_of(inputs, "inputs", exact=True)
+    field_names: Strings = input_matrix.dtype.names or ()
     if len(field_names) == 1:
-        matrix = matrix[field_names[0]]  # records of one field are an array of it
-    if matrix.ndim != 2:
+        input_matrix = input_matrix[field_names[0]]  # records of one field are an array of it
+    if input_matrix.ndim != 2:
         return None
-    rows, columns = matrix.shape
-    drawn_columns = _drawn_columns(list(range(columns)), rows, seed)
-    dense_matrix = matrix[:, drawn_columns]
+    number_of_rows, number_of_columns = input_matrix.shape
+    drawn_columns = _drawn_columns(list(range(number_of_columns)), number_of_rows, seed=seed)
+    dense_matrix = input_matrix[:, drawn_columns]
     if is_sparse:
         dense_matrix = dense_matrix.toarray()
     return dict(zip(map(str, drawn_columns), dense_matrix.T, strict=True))
 
 
-def _drawn_columns(columns: list[T], rows: int, seed: int) -> list[T]:
+def _drawn_columns(all_columns: list[T], number_of_rows: int, seed: int) -> list[T]:
     """Return columns in their order, or as many of them as can be looked at, drawn at random."""
-    most_columns = min(_MOST_COLUMNS, max(_FEWEST_COLUMNS, _MOST_NUMBERS // rows))
-    if len(columns) <= most_columns:
-        return columns
-    permuted = Purpose.SPLIT_COLUMNS.rng(seed).permutation(len(columns))
-    positions = np.sort(permuted[:most_columns])
-    return [columns[position] for position in positions.tolist()]
+    most_columns = min(_MOST_COLUMNS, max(_FEWEST_COLUMNS, _MOST_NUMBERS // number_of_rows))
+    if len(all_columns) <= most_columns:
+        return all_columns
+    shuffled_positions = Purpose.SPLIT_COLUMNS.rng(seed).permutation(len(all_columns))
+    drawn_positions = np.sort(shuffled_positions[:most_columns])
+    return [all_columns[position] for position in drawn_positions.tolist()]

@@ -14,16 +14,16 @@ _IGNORED_LABEL = -100
 _LONGEST_TEXT = 1_000_000
 
 
-def tokens_of(parts: Sequence[Data], tokenizer: Callable[..., Data] | None) -> list[Data]:
+def tokens_of(data_sets: Sequence[Data], tokenizer: Callable[..., Data] | None) -> list[Data]:
     """Return data of a network with texts and lists of tokens as arrays, all of one length.
 
     Parts may be lists of texts, of lists of tokens or of mappings with `input_ids`, or pairs of
     these lists and labels. What is anything else stays as it is.
     """
-    columns_or_none = [_token_columns(part, tokenizer) for part in parts]
+    columns_or_none = [_token_columns_of_set(data_set, tokenizer) for data_set in data_sets]
     columns_of_sets = [columns for columns in columns_or_none if columns is not None]
-    if not parts or len(columns_of_sets) < len(parts):
-        return list(parts)
+    if not data_sets or len(columns_of_sets) < len(data_sets):
+        return list(data_sets)
     names = columns_of_sets[0].keys()
     if any(columns.keys() != names for columns in columns_of_sets):
         names_of_sets = " and ".join(", ".join(columns) for columns in columns_of_sets)
@@ -31,43 +31,53 @@ def tokens_of(parts: Sequence[Data], tokenizer: Callable[..., Data] | None) -> l
     arrays_by_name = dict[str, list[AnyArray]]()
     for name in names:
         columns_of_name = [columns[name] for columns in columns_of_sets]
-        arrays_by_name[name] = _padded_arrays(columns_of_name, name=name)
+        arrays_by_name[name] = _padded_token_arrays(columns_of_name, name=name)
     token_rows = [columns["input_ids"] for columns in columns_of_sets]
-    is_padded = _is_ragged([row for rows in token_rows for row in rows])
+    is_padded = _have_several_lengths(
+        [token_row for rows_of_set in token_rows for token_row in rows_of_set]
+    )
     if is_padded and "attention_mask" not in arrays_by_name:
-        attention_masks = [[[1] * len(row) for row in rows] for rows in token_rows]
-        arrays_by_name["attention_mask"] = _padded_arrays(attention_masks, name="attention_mask")
+        attention_masks = [
+            [[1] * len(token_row) for token_row in rows_of_set] for rows_of_set in token_rows
+        ]
+        arrays_by_name["attention_mask"] = _padded_token_arrays(
+            attention_masks, name="attention_mask"
+        )
     return [
         {name: arrays_of_sets[set_number] for name, arrays_of_sets in arrays_by_name.items()}
         for set_number in range(len(columns_of_sets))
     ]
 
 
-def _token_columns(part: Data, tokenizer: Callable[..., Data] | None) -> Named | None:
+def _token_columns_of_set(data_set: Data, tokenizer: Callable[..., Data] | None) -> Named | None:
     """Return lists of tokens by name, and labels if there are any; None for data of other forms."""
-    inputs = part
+    inputs = data_set
     labels = None
-    if isinstance(part, tuple) and len(part) == 2:
-        inputs, labels = part
-    rows = _as_list(inputs)
-    if not rows:
+    if isinstance(data_set, tuple) and len(data_set) == 2:
+        inputs, labels = data_set
+    input_rows = _listed_values(inputs)
+    if not input_rows:
         return None
-    columns: Named = {}
-    if all(isinstance(row, Mapping) and "input_ids" in row for row in rows):
-        for name in rows[0]:
-            columns[name] = [_plain_tokens(row.get(name), name) for row in rows]
-    elif all(isinstance(row, str) for row in rows):
-        columns = _tokenised(rows, tokenizer)
-    elif all(_is_list_of_tokens(row) for row in rows) and (labels is None or _is_ragged(rows)):
-        columns["input_ids"] = [list(row) for row in rows]
+    token_columns: Named = {}
+    if all(isinstance(input_row, Mapping) and "input_ids" in input_row for input_row in input_rows):
+        for name in input_rows[0]:
+            token_columns[name] = [
+                _listed_tokens(input_row.get(name), name) for input_row in input_rows
+            ]
+    elif all(isinstance(input_row, str) for input_row in input_rows):
+        token_columns = _columns_of_tokenised_texts(input_rows, tokenizer)
+    elif all(_is_list_of_tokens(input_row) for input_row in input_rows) and (
+        labels is None or _have_several_lengths(input_rows)
+    ):
+        token_columns["input_ids"] = [list(input_row) for input_row in input_rows]
     else:
         return None
     if labels is not None:
-        columns["labels"] = _as_list(labels) or labels
-    return columns
+        token_columns["labels"] = _listed_values(labels) or labels
+    return token_columns
 
 
-def _tokenised(texts: list[str], tokenizer: Callable[..., Data] | None) -> Named:
+def _columns_of_tokenised_texts(texts: list[str], tokenizer: Callable[..., Data] | None) -> Named:
     """Return the tokens of texts."""
     if tokenizer is None:
         raise InputTypeError(
@@ -80,25 +90,25 @@ def _tokenised(texts: list[str], tokenizer: Callable[..., Data] | None) -> Named
         raise InputTypeError(
             f"tokenizer must return a mapping with input_ids, got {type(encoding).__name__}"
         )
-    columns: Named = {}
+    token_columns: Named = {}
     for name in encoding.keys():  # noqa: SIM118 (some encodings only have keys)
-        columns[name] = [_plain_tokens(tokens, name) for tokens in encoding[name]]
-    return columns
+        token_columns[name] = [_listed_tokens(tokens, name) for tokens in encoding[name]]
+    return token_columns
 
 
-def _as_list(values: Data) -> list[Data]:
+def _listed_values(values: Data) -> list[Data]:
     """Return a list, or a column of texts, as a list; an empty one for other data."""
     if isinstance(values, list):
         return values
     if hasattr(values, "tolist") and getattr(values, "ndim", 0) == 1:
-        listed: list[Data] = values.tolist()
-        return listed
+        listed_column: list[Data] = values.tolist()
+        return listed_column
     if hasattr(values, "to_pylist"):
         return list(values.to_pylist())
     return []
 
 
-def _plain_tokens(tokens: Data, name: str) -> Data:
+def _listed_tokens(tokens: Data, name: str) -> Data:
     """Return a row of tokens as a list, and a single label as it is."""
     if tokens is None:
         raise InputError(f"some rows have no {name}: give it to all of them, or to none")
@@ -107,30 +117,32 @@ def _plain_tokens(tokens: Data, name: str) -> Data:
     return tokens
 
 
-def _is_list_of_tokens(row: Data) -> bool:
-    if not isinstance(row, list | tuple) or not row:
+def _is_list_of_tokens(input_row: Data) -> bool:
+    if not isinstance(input_row, list | tuple) or not input_row:
         return False
-    return all(isinstance(token, int | np.integer) and not isinstance(token, bool) for token in row)
+    return all(
+        isinstance(token, int | np.integer) and not isinstance(token, bool) for token in input_row
+    )
 
 
-def _is_ragged(rows: list[Any]) -> bool:
+def _have_several_lengths(token_rows: list[Any]) -> bool:
     """Return whether rows have different lengths."""
-    lengths = {len(row) for row in rows}
-    return len(lengths) > 1
+    row_lengths = {len(token_row) for token_row in token_rows}
+    return len(row_lengths) > 1
 
 
-def _padded_arrays(columns: Sequence[list[Data]], name: str) -> list[AnyArray]:
+def _padded_token_arrays(columns_of_sets: Sequence[list[Data]], name: str) -> list[AnyArray]:
     """Return the rows of each set as an array, padded on the right to the longest of all."""
-    rows = [row for column in columns for row in column]
-    set_sizes = [len(column) for column in columns]
+    token_rows = [token_row for column_of_set in columns_of_sets for token_row in column_of_set]
+    set_sizes = [len(column_of_set) for column_of_set in columns_of_sets]
     set_ends = np.cumsum(set_sizes)[:-1]
-    if not all(isinstance(row, list | tuple) for row in rows):
-        return np.split(np.asarray(rows), set_ends)
-    longest_row = max(len(row) for row in rows)
+    if not all(isinstance(token_row, list | tuple) for token_row in token_rows):
+        return np.split(np.asarray(token_rows), set_ends)
+    longest_length = max(len(token_row) for token_row in token_rows)
     padding = 0
     if name == "labels":
         padding = _IGNORED_LABEL
-    padded_rows = np.full((len(rows), longest_row), padding, dtype=np.int64)
-    for number, row in enumerate(rows):
-        padded_rows[number, : len(row)] = row
+    padded_rows = np.full((len(token_rows), longest_length), padding, dtype=np.int64)
+    for row_number, token_row in enumerate(token_rows):
+        padded_rows[row_number, : len(token_row)] = token_row
     return np.split(padded_rows, set_ends)

@@ -102,17 +102,17 @@ class PairTally(AnyTally):
         """Add parts of one pairing, at least one, each of other buckets."""
         pairings: list[Pairing] = []
 
-        def counts() -> Iterator[Counts]:
+        def counts_of_tallies() -> Iterator[Counts]:
             for tally in tallies:
                 instance(tally, name="each of the tallies", types=cls)
                 pairings.append(tally.pairing)
                 _check_same_pairing(pairings[0], tally.pairing)
                 yield tally.keys, tally.pairs_at, tally.wins_at
 
-        total = sums_of_counts(counts())
+        summed_counts = sums_of_counts(counts_of_tallies())
         if not pairings:
             raise InputError("there is nothing to add: give at least one tally")
-        return cls(*total, pairings[0])
+        return cls(*summed_counts, pairings[0])
 
     def __add__(self, other: "PairTally") -> "PairTally":
         return PairTally.sum([self, other])
@@ -128,21 +128,21 @@ class PairTally(AnyTally):
         pairing : Pairing, optional
             How pairs were made, needed where metadata do not say it, as where engines added up.
         """
-        described, counts_of_batches = cls._streamed(data)
-        stored = pairing
-        if described is not None:
+        metadata, counts_of_batches = cls._streamed(data)
+        stored_pairing = pairing
+        if metadata is not None:
             with reading():
-                stored = Pairing(**described["pairing"])
-        if stored is None:
+                stored_pairing = Pairing(**metadata["pairing"])
+        if stored_pairing is None:
             raise InputError("how pairs were made is missing: pass pairing=")
-        _check_same_pairing(stored, pairing or stored)
-        return cls(*sums_of_counts(counts_of_batches), stored)
+        _check_same_pairing(stored_pairing, pairing or stored_pairing)
+        return cls(*sums_of_counts(counts_of_batches), stored_pairing)
 
     @property
     def pairs(self) -> int:
         """Number of pairs."""
-        scores = np.searchsorted(self.keys, 1 << self.pairing.bits)
-        return int(self.wins_at[scores:].sum())
+        first_score = np.searchsorted(self.keys, 1 << self.pairing.bits)
+        return int(self.wins_at[first_score:].sum())
 
     @property
     def left_over(self) -> int:
@@ -188,33 +188,33 @@ class PairTally(AnyTally):
                 f"both scores are equal in all {self.pairs} pairs, so nothing can be guessed: use "
                 "a score that differs between examples"
             )
-        shown = TallyGame(tally=self.scores, sides="both", seed=seed)
-        return PairTallyGame(tally=differences, rated_by=shown, seed=seed)
+        game_of_scores = TallyGame(tally=self.scores, sides="both", seed=seed)
+        return PairTallyGame(tally=differences, rated_by=game_of_scores, seed=seed)
 
     @property
     def size(self) -> JsonObject:
         """See `AnyTally.size`."""
-        told = {"keys": len(self.keys), "counted_buckets": self.counted_buckets}
-        return asdict(self.pairing) | told
+        numbers_of_keys = {"keys": len(self.keys), "counted_buckets": self.counted_buckets}
+        return asdict(self.pairing) | numbers_of_keys
 
     @property
     def audited(self) -> JsonObject:
         """See `AnyTally.audited`: all but the scale."""
-        shared = {"pairs": self.pairs, "left_over": self.left_over, **asdict(self.pairing)}
+        audited_options = {"pairs": self.pairs, "left_over": self.left_over, **asdict(self.pairing)}
         for option_of_scale in ("centre", "spread", "bits"):
-            del shared[option_of_scale]
-        return shared
+            del audited_options[option_of_scale]
+        return audited_options
 
     @property
     def assumed(self) -> tuple[str, str]:
         """See `AnyTally.assumed`."""
         unit = self.pairing.unit
-        words = (
+        statement = (
             f"MD5 of the seed {self.pairing.seed} and an id orders {plural(unit)} as independent "
             "random numbers would. The seed was drawn independently of split, training and scores. "
             f"Each {unit} was counted once, at keys that do not depend on membership."
         )
-        return "the hash is random", words
+        return "the hash is random", statement
 
     @property
     def _described(self) -> Named:
@@ -224,18 +224,18 @@ class PairTally(AnyTally):
         """Return what is counted on one of the grids that keys are on."""
         keys_of_grid = 1 << self.pairing.bits
         first_key = grid * keys_of_grid
-        start, stop = np.searchsorted(self.keys, [first_key, first_key + keys_of_grid])
-        keys, counts, wins = (column[start:stop] for column in self._counts)
-        return Tally(keys - first_key, counts, wins, self.pairing.bits)
+        first_row, end_row = np.searchsorted(self.keys, [first_key, first_key + keys_of_grid])
+        keys, examples_at, wins_at = (column[first_row:end_row] for column in self._counts)
+        return Tally(keys - first_key, examples_at, wins_at, self.pairing.bits)
 
     def _check(self) -> None:
-        keys, counts, wins = self._counts
-        bits = self.pairing.bits
-        keys_of_grid = 1 << bits
+        keys, examples_at_key, wins_at_key = self._counts
+        bits_of_key = self.pairing.bits
+        keys_of_grid = 1 << bits_of_key
         # 1. Whole buckets, each once.
         bucket_rows = np.searchsorted(keys, LEFT_OVER)
         buckets = FIRST_BUCKET - keys[:bucket_rows]
-        is_counted_once = (counts[:bucket_rows] == 1) & (wins[:bucket_rows] == 0)
+        is_counted_once = (examples_at_key[:bucket_rows] == 1) & (wins_at_key[:bucket_rows] == 0)
         repeated_buckets = buckets[~is_counted_once]
         if repeated_buckets.size:
             raise InputError(
@@ -248,22 +248,27 @@ class PairTally(AnyTally):
             )
         # 2. Differences, none of them negative, and both scores of each pair.
         key_of_equal_scores = keys_of_grid // 2
-        start, stop = np.searchsorted(keys, [0, keys_of_grid])
-        difference_keys = keys[start:stop]
-        pairs_at = counts[start:stop]
-        check_counts(difference_keys, examples_at=pairs_at, members_at=wins[start:stop], bits=bits)
-        score_keys = keys[stop:] - keys_of_grid
-        examples_at = counts[stop:]
-        members_at = wins[stop:]
-        check_counts(score_keys, examples_at=examples_at, members_at=members_at, bits=bits)
-        pairs = pairs_at.sum()
+        first_difference, first_score = np.searchsorted(keys, [0, keys_of_grid])
+        difference_keys = keys[first_difference:first_score]
+        pairs_at = examples_at_key[first_difference:first_score]
+        check_counts(
+            difference_keys,
+            examples_at=pairs_at,
+            members_at=wins_at_key[first_difference:first_score],
+            bits=bits_of_key,
+        )
+        score_keys = keys[first_score:] - keys_of_grid
+        examples_at = examples_at_key[first_score:]
+        members_at = wins_at_key[first_score:]
+        check_counts(score_keys, examples_at=examples_at, members_at=members_at, bits=bits_of_key)
+        number_of_pairs = pairs_at.sum()
         is_left_over = keys == LEFT_OVER
-        examples_left_over = counts[is_left_over]
-        members_left_over = wins[is_left_over]
+        examples_left_over = examples_at_key[is_left_over]
+        members_left_over = wins_at_key[is_left_over]
         if (
             (difference_keys < key_of_equal_scores).any()
-            or examples_at.sum() != 2 * pairs
-            or members_at.sum() != pairs
+            or examples_at.sum() != 2 * number_of_pairs
+            or members_at.sum() != number_of_pairs
             or (members_left_over < 0).any()
             or (members_left_over > examples_left_over).any()
         ):
@@ -272,7 +277,7 @@ class PairTally(AnyTally):
                 f"{key_of_equal_scores} on, and the scores of one member and of one non-member"
             )
         # 3. Nobody wins a pair without a difference.
-        wins_of_unequal = np.where(keys == key_of_equal_scores, 0, wins)
+        wins_of_unequal = np.where(keys == key_of_equal_scores, 0, wins_at_key)
         wins_of_unequal.flags.writeable = False
         object.__setattr__(self, "wins_at", wins_of_unequal)
 

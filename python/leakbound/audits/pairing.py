@@ -15,7 +15,7 @@ from leakbound._base.types import AnyArray, BoolArray, FloatArray, GenericArray,
 from leakbound._core import hashed_ids
 from leakbound._tally import counting
 from leakbound._tally.tally import Tally
-from leakbound.audits.pairs import STRETCH
+from leakbound.audits.pairs import stretch_in_place
 from leakbound.errors import InputError, InputTypeError, OptionError
 
 COLUMNS = ("key", "pairs", "wins")
@@ -121,9 +121,7 @@ class Pairing:
         """Return z (1 + |z| / 4): each operation rounds to a float64, as in any engine."""
         with np.errstate(over="ignore"):
             standard_scores = (scores.astype(np.float64) - self.centre) / self.spread
-            stretch_factors = 1.0 + STRETCH * np.abs(standard_scores)
-            stretched: FloatArray = standard_scores * stretch_factors
-        return stretched
+            return stretch_in_place(standard_scores)
 
     def bucketed(self, records: Any, *, id: str = "id") -> Any:  # noqa: A002 (the column)
         """Add the columns `bucket` and `hash` to Arrow records: what to shuffle by, and the order.
@@ -131,8 +129,8 @@ class Pairing:
         The function can be pickled, as can `batch`. `hash` is an int64 in the order of the hashes.
         """
         pa = counting.arrow("hashing ids")
-        (ids,) = counting.arrow_columns(records, (id,))
-        hashes = hashes_of_ids(self, ids)
+        (id_column,) = counting.arrow_columns(records, (id,))
+        hashes = hashes_of_ids(self, id_column)
         new_columns = {"bucket": _buckets_of_hashes(self, hashes), "hash": hashes}
         for name, values in new_columns.items():
             records = records.append_column(name, pa.array(values, type=pa.int64()))
@@ -192,18 +190,18 @@ class Pairing:
 
 def hashes_of_ids(pairing: Pairing, ids: AnyArray) -> IntArray:
     """Return the first 8 bytes of the hash of each id, as words in the same order."""
-    dtype = ids.dtype
+    id_type = ids.dtype
     hashable_ids: list[Any] | IntArray
-    if dtype.kind in "iu" and np.can_cast(dtype, np.int64):
+    if id_type.kind in "iu" and np.can_cast(id_type, np.int64):
         hashable_ids = ids.astype(np.int64)
-    elif dtype.kind == "u":
+    elif id_type.kind == "u":
         hashable_ids = ids.astype(str).tolist()
     else:
         hashable_ids = ids.tolist()
         are_text = {str}.issuperset(map(type, hashable_ids))
         if not are_text:
             raise InputTypeError(
-                f"ids must be all whole numbers, or all text, got {hashable_ids[0]!r} of {dtype}"
+                f"ids must be all whole numbers, or all text, got {hashable_ids[0]!r} of {id_type}"
             )
     unsigned_hashes = hashed_ids(f"{pairing.seed}:", hashable_ids)
     return (unsigned_hashes ^ _SIGN_BIT).view(np.int64)
@@ -225,34 +223,34 @@ def matched_by_hash(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return members, non-members in the same order, and who is left over, of whole buckets."""
     # 1. Examples by their hash; the leading bits are the bucket.
-    order = _order_of_hashes(pairing, ids=ids, hashes=hashes, member=member)
-    side = 2 * _buckets_of_hashes(pairing, hashes[order]) + member[order]
+    hash_order = _order_of_hashes(pairing, ids=ids, hashes=hashes, member=member)
+    side_of_example = 2 * _buckets_of_hashes(pairing, hashes[hash_order]) + member[hash_order]
     if strata is not None:
         _, stratum = np.unique(strata, return_inverse=True)
-        side += 2 * pairing.buckets * stratum[order].astype(np.int64)
+        side_of_example += 2 * pairing.buckets * stratum[hash_order].astype(np.int64)
     # 2. One side of one stratum and bucket after another, and how many the other side has.
     # NumPy sorts 16 bits by radix, three times as fast.
-    sort_keys = side
-    if side.max(initial=0) < _MOST_BUCKETS:
-        sort_keys = side.astype(np.uint16)
-    side_by_side = np.argsort(sort_keys, kind="stable")
-    order = order[side_by_side]
-    side = side[side_by_side]
-    starts = np.flatnonzero(np.diff(side, prepend=-1))
-    sizes = np.diff(starts, append=side.size)
-    sides = side[starts]
-    opposite_sides = sides ^ 1
-    last_side = max(0, sides.size - 1)
-    opposite_places = np.minimum(np.searchsorted(sides, opposite_sides), last_side)
-    has_opposite = sides[opposite_places] == opposite_sides
-    opposite_sizes = np.where(has_opposite, sizes[opposite_places], 0)
+    narrow_side_of_example = side_of_example
+    if side_of_example.max(initial=0) < _MOST_BUCKETS:
+        narrow_side_of_example = side_of_example.astype(np.uint16)
+    side_by_side = np.argsort(narrow_side_of_example, kind="stable")
+    hash_order = hash_order[side_by_side]
+    side_of_example = side_of_example[side_by_side]
+    first_of_side = np.flatnonzero(np.diff(side_of_example, prepend=-1))
+    side_sizes = np.diff(first_of_side, append=side_of_example.size)
+    distinct_sides = side_of_example[first_of_side]
+    opposite_sides = distinct_sides ^ 1
+    last_side = max(0, distinct_sides.size - 1)
+    rows_of_opposite_sides = np.minimum(np.searchsorted(distinct_sides, opposite_sides), last_side)
+    has_opposite = distinct_sides[rows_of_opposite_sides] == opposite_sides
+    opposite_sizes = np.where(has_opposite, side_sizes[rows_of_opposite_sides], 0)
     # 3. The i-th member meets the i-th non-member, as long as there are both.
-    rank_in_side = np.arange(side.size) - np.repeat(starts, sizes)
-    is_paired = rank_in_side < np.repeat(opposite_sizes, sizes)
-    is_member = side % 2 == 1
-    members = order[is_paired & is_member]
-    others = order[is_paired & ~is_member]
-    return members, others, order[~is_paired]
+    rank_in_side = np.arange(side_of_example.size) - np.repeat(first_of_side, side_sizes)
+    is_paired = rank_in_side < np.repeat(opposite_sizes, side_sizes)
+    is_member = side_of_example % 2 == 1
+    members = hash_order[is_paired & is_member]
+    others = hash_order[is_paired & ~is_member]
+    return members, others, hash_order[~is_paired]
 
 
 def counts_of_pairs(
@@ -284,9 +282,9 @@ def counts_of_pairs(
         np.abs(differences), member=differences > 0, bits=pairing.bits
     )
     # 2. Scores of the examples in pairs.
-    in_pairs = np.concatenate([members, others])
+    examples_in_pairs = np.concatenate([members, others])
     score_keys, examples_at, members_at = counting.counts_of_scores(
-        scores[in_pairs], member=member[in_pairs], bits=pairing.bits
+        scores[examples_in_pairs], member=member[examples_in_pairs], bits=pairing.bits
     )
     counts_of_scores = (score_keys + (1 << pairing.bits), examples_at, members_at)
     # 3. Who is left over, and which buckets were counted.
@@ -307,26 +305,26 @@ def _order_of_hashes(
     pairing: Pairing, ids: AnyArray, hashes: IntArray, member: BoolArray
 ) -> IntArray:
     """Return examples in the order of their hashes; raise InputError where an id repeats."""
-    order = np.argsort(hashes)
-    equals_next = np.diff(hashes[order]) == 0
+    hash_order = np.argsort(hashes)
+    equals_next = np.diff(hashes[hash_order]) == 0
     run_edges = np.flatnonzero(np.diff(equals_next.astype(np.int8), prepend=0, append=0))
 
     def whole_hash(row: int) -> bytes:
         hashed_text = f"{pairing.seed}:{ids[row]}".encode()
         return md5(hashed_text, usedforsecurity=False).digest()
 
-    for start, stop in run_edges.reshape(-1, 2).tolist():
-        equal_hashes = slice(start, stop + 1)
-        rows = sorted(order[equal_hashes], key=whole_hash)
-        for row, next_row in pairwise(rows):
+    for first_of_run, last_of_run in run_edges.reshape(-1, 2).tolist():
+        equal_hashes = slice(first_of_run, last_of_run + 1)
+        rows_with_hash = sorted(hash_order[equal_hashes], key=whole_hash)
+        for row, next_row in pairwise(rows_with_hash):
             if ids[row] != ids[next_row]:
                 continue
             problem = "occurs twice"
             if member[row] != member[next_row]:
                 problem = "is on both sides of the split"
             raise InputError(f"id {ids[row]!s} {problem}: count each {pairing.unit} once")
-        order[equal_hashes] = rows
-    return order
+        hash_order[equal_hashes] = rows_with_hash
+    return hash_order
 
 
 def _scale_of_tally(scores: Tally) -> tuple[float, float]:
@@ -335,12 +333,12 @@ def _scale_of_tally(scores: Tally) -> tuple[float, float]:
     Where more than half are equal it is their mean distance, and 1 where all are.
     """
     is_finite = np.isfinite(scores.values)
-    values = scores.values[is_finite]
-    counts = scores.examples_at[is_finite]
-    if not values.size:
+    finite_scores = scores.values[is_finite]
+    examples_at_score = scores.examples_at[is_finite]
+    if not finite_scores.size:
         return 0.0, 1.0
-    centre, spread = robust_scale_of_counts(values, counts)
+    centre, spread = robust_scale_of_counts(finite_scores, examples_at_score)
     if not spread:
-        total_distance = math.fsum(np.abs(values - centre) * counts)
-        spread = total_distance / int(counts.sum()) or 1.0
+        total_distance = math.fsum(np.abs(finite_scores - centre) * examples_at_score)
+        spread = total_distance / int(examples_at_score.sum()) or 1.0
     return centre, spread

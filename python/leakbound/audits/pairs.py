@@ -21,8 +21,8 @@ from leakbound.errors import AbstentionError, DesignError, InputError
 
 Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp", "sum"]
 
-STRETCH = 0.25
-"""How much more a score counts for each standard deviation that it is away from the median."""
+# How much more a score counts for each standard deviation that it is away from the median.
+_STRETCH_PER_DEVIATION = 0.25
 # Standard scores beyond are as good: their squares stay finite.
 _LARGEST_STANDARD_SCORE = 1e100
 
@@ -79,54 +79,56 @@ class Units:
         unit_sizes = np.bincount(self.unit)
         means_of_columns = []
         for column in table.T:
-            values, units = self._sorted_within_units(column)
-            means_of_columns.append(_means_of_units(values, units, unit_sizes))
+            sorted_values, units_of_rows = self._sorted_within_units(column)
+            means_of_columns.append(_means_of_units(sorted_values, units_of_rows, unit_sizes))
         return np.column_stack(means_of_columns)
 
-    def scores(self, values: FloatArray) -> FloatArray:
+    def scores(self, scores_of_rows: FloatArray) -> FloatArray:
         """Return one score for each unit, a function of its rows in whatever order they are."""
         if self.unit is None:
-            return values
+            return scores_of_rows
         unit_sizes = np.bincount(self.unit)
         largest_scores = np.full(self.count, -np.inf)
-        np.maximum.at(largest_scores, self.unit, values)
+        np.maximum.at(largest_scores, self.unit, scores_of_rows)
         if self.aggregate == "max":
             return largest_scores
-        sorted_values, units = self._sorted_within_units(values)
+        sorted_scores, units_of_rows = self._sorted_within_units(scores_of_rows)
         if self.aggregate == "mean":
-            return _means_of_units(sorted_values, units, unit_sizes)
+            return _means_of_units(sorted_scores, units_of_rows, unit_sizes)
         if self.aggregate == "sum":
-            return _means_of_units(sorted_values, units, np.ones_like(unit_sizes))
+            return _means_of_units(sorted_scores, units_of_rows, np.ones_like(unit_sizes))
         # Log-mean-exp, with exponents relative to the largest score of each unit.
         is_infinite = ~np.isfinite(largest_scores)
         reference_scores = np.where(is_infinite, 0.0, largest_scores)
-        exponents = np.minimum(sorted_values - reference_scores[units], 0.0)
-        sums_of_exponentials = np.bincount(units, weights=np.exp(exponents))
+        exponents = np.minimum(sorted_scores - reference_scores[units_of_rows], 0.0)
+        sums_of_exponentials = np.bincount(units_of_rows, weights=np.exp(exponents))
         with np.errstate(divide="ignore"):
             log_means = reference_scores + np.log(sums_of_exponentials / unit_sizes)
         return np.where(is_infinite, largest_scores, log_means)
 
-    def _sorted_within_units(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
+    def _sorted_within_units(self, values_of_rows: FloatArray) -> tuple[FloatArray, IntArray]:
         """Return the values of each unit's rows in increasing order, and the units they are of.
 
         Sums round as their terms are ordered: in the order of storage, which may differ between the
         files of members and of others, rounding would tell equal units apart by their side.
         """
         assert self.unit is not None
-        order = np.lexsort((values, self.unit))
-        return values[order], self.unit[order]
+        order = np.lexsort((values_of_rows, self.unit))
+        return values_of_rows[order], self.unit[order]
 
 
-def _means_of_units(values: FloatArray, units: IntArray, unit_sizes: IntArray) -> FloatArray:
+def _means_of_units(
+    values_of_rows: FloatArray, units_of_rows: IntArray, unit_sizes: IntArray
+) -> FloatArray:
     """Return means, or sums where sizes are 1; infinities of both signs cancel in pairs."""
     number_of_units = unit_sizes.size
-    is_finite = np.isfinite(values)
-    units_of_finite = units[is_finite]
-    parts_of_means = values[is_finite] / unit_sizes[units_of_finite]
+    is_finite_row = np.isfinite(values_of_rows)
+    units_of_finite = units_of_rows[is_finite_row]
+    parts_of_means = values_of_rows[is_finite_row] / unit_sizes[units_of_finite]
     finite_means = np.bincount(units_of_finite, weights=parts_of_means, minlength=number_of_units)
-    signs_of_infinite = np.sign(values[~is_finite])
+    signs_of_infinite = np.sign(values_of_rows[~is_finite_row])
     sums_of_signs = np.bincount(
-        units[~is_finite], weights=signs_of_infinite, minlength=number_of_units
+        units_of_rows[~is_finite_row], weights=signs_of_infinite, minlength=number_of_units
     )
     infinite_means = np.copysign(np.inf, sums_of_signs)
     means: FloatArray = np.where(sums_of_signs == 0, finite_means, infinite_means)
@@ -143,20 +145,20 @@ class TornGroup(NamedTuple):
     of: int
 
 
-def torn_group(groups: GenericArray, values: GenericArray) -> TornGroup | None:
+def torn_group(groups: GenericArray, values_of_rows: GenericArray) -> TornGroup | None:
     """Return the first group whose rows differ in a value; None if all groups are whole."""
-    names, first_rows, group_of_row = by_first_row(groups)
+    group_names, first_rows, group_of_row = by_first_row(groups)
     first_row_of_group = first_rows[group_of_row]
-    differing_rows = np.flatnonzero(values != values[first_row_of_group])
+    differing_rows = np.flatnonzero(values_of_rows != values_of_rows[first_row_of_group])
     if not differing_rows.size:
         return None
-    row = int(differing_rows[0])
+    first_differing_row = int(differing_rows[0])
     return TornGroup(
-        name=names[group_of_row[row]],
-        first=int(first_row_of_group[row]),
-        other=row,
+        name=group_names[group_of_row[first_differing_row]],
+        first=int(first_row_of_group[first_differing_row]),
+        other=first_differing_row,
         torn=np.unique(group_of_row[differing_rows]).size,
-        of=names.size,
+        of=group_names.size,
     )
 
 
@@ -195,22 +197,24 @@ class Pairs:
         # 1. Within each stratum the smaller side is matched with a random part of the other.
         matched_members: list[IntArray] = []
         matched_others: list[IntArray] = []
-        for rows in _rows_of_strata(units.stratum):
+        for rows in _rows_within_strata(units.stratum):
             is_member = units.member[rows]
-            members = rows[is_member]
-            rng.shuffle(members)
-            others = rows[np.logical_not(is_member, out=is_member)]
-            rng.shuffle(others)
-            pairs_of_stratum = min(members.size, others.size)
-            matched_members.append(members[:pairs_of_stratum])
-            matched_others.append(others[:pairs_of_stratum])
+            members_of_stratum = rows[is_member]
+            rng.shuffle(members_of_stratum)
+            non_members = rows[np.logical_not(is_member, out=is_member)]
+            rng.shuffle(non_members)
+            pairs_of_stratum = min(members_of_stratum.size, non_members.size)
+            matched_members.append(members_of_stratum[:pairs_of_stratum])
+            matched_others.append(non_members[:pairs_of_stratum])
             del rows, is_member  # which may be large, before coins are tossed
-        paired_members = _joined(matched_members)
+        paired_members = _joined_strata(matched_members)
         if not paired_members.size:
-            raise DesignError(_why_no_pairs(units))
+            raise DesignError(_reason_without_pairs(units))
         # 2. A coin puts one of the two first.
         member_is_first = rng.random(paired_members.size) < 0.5
-        return cls(members=paired_members, others=_joined(matched_others), first=member_is_first)
+        return cls(
+            members=paired_members, others=_joined_strata(matched_others), first=member_is_first
+        )
 
     @property
     def count(self) -> int:
@@ -241,7 +245,7 @@ class Pairs:
         )
 
 
-def _rows_of_strata(stratum: IntArray) -> Iterator[IntArray]:
+def _rows_within_strata(stratum: IntArray) -> Iterator[IntArray]:
     """Yield the rows of each stratum."""
     rows = row_numbers(stratum.size)
     if stratum.min() == stratum.max():
@@ -252,14 +256,14 @@ def _rows_of_strata(stratum: IntArray) -> Iterator[IntArray]:
     yield from np.split(rows_by_stratum, edges)
 
 
-def _joined(parts: list[IntArray]) -> IntArray:
+def _joined_strata(parts: list[IntArray]) -> IntArray:
     """Return rows of all strata, those of a single one as they are."""
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts)
 
 
-def _why_no_pairs(units: Units) -> str:
+def _reason_without_pairs(units: Units) -> str:
     """Say why a split has no pair."""
     members = int(units.member.sum())
     only_side = {0: "non-members", units.count: "members"}.get(members)
@@ -312,31 +316,35 @@ class Stretch:
             spread = float(finite_scores.mean()) or 1.0
         scale = cls(largest=largest, centre=centre, spread=spread)
         # Standard scores increase with scores, so that the farthest is at one of the ends.
-        below, above = scale._standard(np.array([lowest, highest])).tolist()
+        below, above = scale._standard_scores(np.array([lowest, highest])).tolist()
         return replace(scale, infinite=1.0 + max(above, -below))
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Return scores on this scale."""
         if not self.infinite:  # none was finite
             return np.sign(values)
-        standard_scores = self._standard(values)
+        standard_scores = self._standard_scores(values)
         is_infinite = np.isinf(values)
         if is_infinite.any():
             standard_scores[is_infinite] = np.copysign(self.infinite, values[is_infinite])
-        # z (1 + |z| / 4)
-        stretch_factors = np.abs(standard_scores)
-        stretch_factors *= STRETCH
-        stretch_factors += 1.0
-        standard_scores *= stretch_factors
-        return standard_scores
+        return stretch_in_place(standard_scores)
 
-    def _standard(self, values: FloatArray) -> FloatArray:
+    def _standard_scores(self, values: FloatArray) -> FloatArray:
         standard_scores = values / self.largest
         standard_scores -= self.centre
         with np.errstate(over="ignore"):
             standard_scores /= self.spread
         largest = _LARGEST_STANDARD_SCORE
         return np.clip(standard_scores, -largest, largest, out=standard_scores)
+
+
+def stretch_in_place(standard_scores: FloatArray) -> FloatArray:
+    """Turn standard scores z into z (1 + |z| / 4), and return them."""
+    stretch_factors = np.abs(standard_scores)
+    stretch_factors *= _STRETCH_PER_DEVIATION
+    stretch_factors += 1.0
+    standard_scores *= stretch_factors
+    return standard_scores
 
 
 class UnitScores(NamedTuple):

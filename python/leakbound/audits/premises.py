@@ -63,7 +63,7 @@ def repetition_of(drawn: GenericArray) -> tuple[str, int, int] | None:
     times = _common_run_length(drawn[:_HEAD_ROWS], rows)
     if times > 1 and rows > _HEAD_ROWS:  # hardly ever: all changes of large data take memory
         times = _common_run_length(drawn, rows)
-    period = _period(drawn)
+    period = _shortest_period(drawn)
     for how, shorter in (("repeated", drawn[::times]), ("tiled", drawn[:period])):
         if rows - shorter.size >= _LEAST_AGREEING and looks_drawn(shorter):
             return how, shorter.size, rows // shorter.size
@@ -84,12 +84,12 @@ def _rows_of_changes(drawn: GenericArray) -> IntArray:
 
 def looks_drawn(drawn: GenericArray) -> bool:
     """Return whether values change as draws do, and are not a short pattern."""
-    pattern = drawn[: _period(drawn)]
+    pattern = drawn[: _shortest_period(drawn)]
     runs = _rows_of_changes(pattern).size + 1
     return runs >= _LEAST_RUNS
 
 
-def _period(drawn: GenericArray) -> int:
+def _shortest_period(drawn: GenericArray) -> int:
     """Return the shortest length whose copies make all values; that of all if none does."""
     rows = drawn.size
     small_divisors = [part for part in range(1, math.isqrt(rows) + 1) if rows % part == 0]
@@ -120,16 +120,20 @@ def filled(
             (~member, one_other, one_member),
             (member, one_member, one_other),
         ):
-            first_score = scores[int(np.argmax(in_part))]
+            first_score = scores[np.argmax(in_part)]
             if _is_score_of_part(scores, score=first_score, in_part=in_part):
-                warning = _warning_of_part(scores, in_part, called=called, other=other)
+                warning = _warning_of_part(
+                    scores, first_score, in_part=in_part, called=called, other=other
+                )
                 if warning:
                     warnings[name] = warning
                     break
     return warnings
 
 
-def _warning_of_part(scores: FloatArray, in_part: BoolArray, called: str, other: str) -> str:
+def _warning_of_part(
+    scores: FloatArray, score: float, in_part: BoolArray, called: str, other: str
+) -> str:
     """Say that all of one part have a value; "" of few, or if others have one value, too."""
     examples = int(np.count_nonzero(in_part))
     other_scores = scores[~in_part]
@@ -140,8 +144,7 @@ def _warning_of_part(scores: FloatArray, in_part: BoolArray, called: str, other:
         or other_scores.min() == other_scores.max()
     ):
         return ""
-    score = scores[int(np.argmax(in_part))]
-    return _warning_in_words(
+    return _warning_of_filled_scores(
         examples,
         called=called,
         score=f"{score:g}",
@@ -176,7 +179,7 @@ def filled_tallies(tallies: Mapping[str, Tally]) -> dict[str, str]:
             shared_by = int(other_counts[key])
             if shared_by > _MOST_SHARED:
                 continue
-            warnings[name] = _warning_in_words(
+            warnings[name] = _warning_of_filled_scores(
                 examples,
                 called=called,
                 score=f"{tally.values[key]:.4g}, or nearly",
@@ -195,7 +198,9 @@ def with_filled(filled: str, warnings: Strings) -> Strings:
     return (filled, *other_warnings)
 
 
-def _warning_in_words(examples: int, called: str, score: str, other: str, shared_by: int) -> str:
+def _warning_of_filled_scores(
+    examples: int, called: str, score: str, other: str, shared_by: int
+) -> str:
     who_shares = f"no {other} has it"
     if shared_by:
         who_shares = f"only one {other} has it"
@@ -291,10 +296,10 @@ def delta_warnings(delta: float, examples: int, unit: str = "example") -> String
     """Say that a δ is no small one for so many examples, or what else `unit` calls them."""
     if delta < 1 / examples:
         return ()
-    return (_large_delta(delta, examples, unit),)
+    return (_warning_of_large_delta(delta, examples, unit),)
 
 
-def _large_delta(delta: float, examples: int, unit: str) -> str:
+def _warning_of_large_delta(delta: float, examples: int, unit: str) -> str:
     return (
         f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that publishes one "
         f"whole {unit} can satisfy the claim, and large ε are hard to refute"

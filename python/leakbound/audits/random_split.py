@@ -134,7 +134,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
 
         Classifiers that challenge the split bet on `most_bets` pairs at most, if that is a number.
         """
-        request = _request_of_replacing(request)
+        request = request.about_replacing()
         if isinstance(scores, Mapping | AnyTally):
             tallies = by_attack(scores, PairTally)
             if tallies is not None:
@@ -152,7 +152,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         member = aligned.member
         if self.groups is None:
             premises.refuse_repeated(member, what="membership", cure=_UNITS)
-        codes = self._codes(aligned)
+        codes = self._codes_of_rows(aligned)
         strata = codes.get("strata")
         units = Units.of(member, strata, groups=codes.get("groups"), aggregate=self.aggregate)
         scored = {
@@ -163,7 +163,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         pairs = Pairs.drawn(units, request.seed)
         outcome = None
         if self.features is not None:
-            features = self._features(aligned, request)
+            features = self._features_in_order(aligned, request)
             label = "stratum"
             if self.labels is not None:
                 label = "label"
@@ -194,12 +194,12 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         """See `Design.audit_by`: pairs are within subgroups."""
         member = membership_of_single_examples(self.member, scores, PairTally)
         aligned = road.read(scores, member, request.ids)
-        rowwise: Named = {**self._codes(aligned)}
+        rowwise: Named = {**self._codes_of_rows(aligned)}
         if self.features is not None:
-            rowwise["features"] = self._features(aligned, request)
+            rowwise["features"] = self._features_in_order(aligned, request)
         return audit_each(self, aligned, request, by, rowwise)
 
-    def _codes(self, aligned: road.AlignedScores) -> dict[str, GenericArray]:
+    def _codes_of_rows(self, aligned: road.AlignedScores) -> dict[str, GenericArray]:
         """Return strata, groups and labels, those that were given, in the order of the examples."""
         options = {"strata": self.strata, "groups": self.groups, "labels": self.labels}
         examples = aligned.member.size
@@ -209,7 +209,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
             if values is not None
         }
 
-    def _features(
+    def _features_in_order(
         self, aligned: road.AlignedScores, request: road.Request
     ) -> model_features.Features:
         """Return features in the order of the examples."""
@@ -229,7 +229,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
     ) -> road.Examples[UnitScores]:
         """Return the game of pairs, and what is said of the split."""
         attacks = aligned.attacks
-        grounds = _grounds(
+        grounds = _grounds_of_split(
             request.claim,
             attacks=attacks,
             words=words,
@@ -276,7 +276,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         first_tally = next(iter(tallies.values()))
         pairing = first_tally.pairing
         words = replace(_MODEL, unit=pairing.unit)
-        grounds = _grounds(
+        grounds = _grounds_of_split(
             request.claim,
             attacks=attacks,
             words=words,
@@ -304,15 +304,7 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
         )
 
 
-def _request_of_replacing(request: road.Request) -> road.Request:
-    """Return a request whose claim is about replacing an example."""
-    claim = premises.claim_of_replacing(request.claim)
-    if claim is request.claim:
-        return request
-    return replace(request, claim=claim)
-
-
-def _grounds(
+def _grounds_of_split(
     claim: Claim,
     attacks: road.AnyAttacks[Any],
     words: SplitWords,

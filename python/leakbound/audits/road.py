@@ -7,7 +7,7 @@ proof is recorded.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -83,6 +83,13 @@ class Request:
         checks.choice(self.sides, "sides", CoinSides)
         object.__setattr__(self, "level", checks.complement(self.confidence))
         object.__setattr__(self, "confidence", float(self.confidence))
+
+    def about_replacing(self) -> "Request":
+        """Return the request with a claim about replacing an example."""
+        claim = premises.claim_of_replacing(self.claim)
+        if claim is self.claim:
+            return self
+        return replace(self, claim=claim)
 
 
 class Design(ABC, Generic[S_contra, R_co]):
@@ -241,14 +248,14 @@ def audit(
     """
     # 1. Options; what the design decides is filled in.
     if not isinstance(design, Design):
-        raise InputTypeError(_not_a_design(design))
+        raise InputTypeError(_message_without_design(design))
     if claim is None:
         claim = design.claim
     request = Request(
         claim=claim,
         confidence=confidence,
         cuts=cuts,
-        sides=_sides_of(design, sides),
+        sides=_sides_of_design(design, sides),
         ids=ids,
         seed=checks.seed_of(seed),
     )
@@ -258,7 +265,7 @@ def audit(
     return design.audit(scores, request)
 
 
-def _sides_of(design: AnyDesign, sides: CoinSides) -> CoinSides:
+def _sides_of_design(design: AnyDesign, sides: CoinSides) -> CoinSides:
     """Return the sides of an audit: "auto" is "both" where the design leaves no choice."""
     checks.choice(sides, "sides", CoinSides)
     if sides in design.sides:
@@ -273,7 +280,7 @@ def _sides_of(design: AnyDesign, sides: CoinSides) -> CoinSides:
     raise OptionError(message)
 
 
-def _not_a_design(design: object) -> str:
+def _message_without_design(design: object) -> str:
     """Return what to pass in the place of membership, or of a class."""
     if isinstance(design, type) and issubclass(design, Design):
         name = design.__name__
@@ -284,12 +291,12 @@ def _not_a_design(design: object) -> str:
         "lb.Coins(member) if a coin decided on each example, lb.RandomSplit(member) if they were "
         "split at random"
     )
-    if _are_scores(design):
+    if _are_scores_of_attack(design):
         designs += f". If these are scores of two parts, {TWO_PARTS.format('RandomSplit')}"
     return f"design must say how members were chosen, got {type(design).__name__}: pass {designs}"
 
 
-def _are_scores(values: Any) -> bool:
+def _are_scores_of_attack(values: Any) -> bool:
     """Return whether values are numbers, and not those of membership."""
     try:
         numbers = checks.check_scores(values)
@@ -408,7 +415,7 @@ def read(
     order = ExampleOrder(ids)
     attacks = Attacks.read(scores, order)
     if not attacks.alone:
-        _refuse_columns(attacks, member)
+        _refuse_columns_of_attacks(attacks, member)
     if isinstance(member, HasMember):
         attacks = attacks.taken(order.follow(member, "member"))
     included = order.member(member, attacks.examples, copies=copies)
@@ -419,7 +426,7 @@ def read(
     return AlignedScores(order, attacks, included)
 
 
-def _refuse_columns(attacks: "Attacks", member: MemberInput) -> None:
+def _refuse_columns_of_attacks(attacks: "Attacks", member: MemberInput) -> None:
     """Refuse columns of attacks, as of class probabilities, that were read as rows."""
     rows = len(attacks.scores)
     if attacks.examples < rows == checks.membership_vector(member).size:
@@ -514,9 +521,9 @@ class AnyAttacks(Generic[S]):
         """
         if self.alone:
             return prove(self.scores[""], beta)
-        return self._best_proof(beta, prove)
+        return self._best_proof_of_attacks(beta, prove)
 
-    def _best_proof(self, beta: float, prove: Callable[[S, float], P]) -> P:
+    def _best_proof_of_attacks(self, beta: float, prove: Callable[[S, float], P]) -> P:
         """Return the best proof of several attacks."""
         attack_level = shares.ATTACKS.of(beta, len(self.scores))
         proofs = {name: prove(scores, attack_level) for name, scores in self.scores.items()}

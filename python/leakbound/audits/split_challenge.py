@@ -183,7 +183,7 @@ def challenge(
         findings.append(_surprising_labels(surprises, split, rng, f"{rows} whose {label}"))
     findings = [replace(finding, advice=advice) for finding in findings]
     pairs_to_bet_on = len(range(pairs.count)[:most_bets])
-    if _can_contradict(pairs_to_bet_on):
+    if _can_bets_contradict(pairs_to_bet_on):
         features_of_units = units.features(features)
         findings.append(bets(pairs, features_of_units, seed, names, most_bets))
     return Challenge(tuple(findings))
@@ -206,20 +206,11 @@ def _closest_pairs(
     """See whether records that resemble each other lie in one part."""
     closest = likeness.closest(ranked_features, split, rng)
     count = split_views.across(closest, split, rng)
-    p_value = _corrected(shares.CLOSE_PAIRS, count)
     words = (
         f"{rows} that resemble each other lie in one part more often than a random split allows: "
-        f"{_QUESTION} Of the {count.of:,} closest pairs, {count.seen:,} have one in each part, "
-        f"where {_about(count.expected)} are expected (p = {p_value:.2g})"
+        f"{_QUESTION} Of the {count.of:,} closest pairs, {count.seen:,} have one in each part"
     )
-    return Finding(
-        view="closest pairs",
-        p_value=p_value,
-        observed=count.seen,
-        total=count.of,
-        expected=count.expected,
-        words=words,
-    )
+    return _finding_of_count("closest pairs", shares.CLOSE_PAIRS, count, words)
 
 
 def _usual_rows(
@@ -228,8 +219,8 @@ def _usual_rows(
     """See whether the most or the least usual records lie in one part."""
     order = likeness.in_order(log_likelihoods, rng)
     count = split_views.at_ends(order, split, rng)
-    p_value = _corrected(shares.USUAL_ROWS, count)
-    return _at_end_of_order("usual rows", p_value, count, f"{count.end} usual {rows}")
+    words = _words_of_end(count, f"{count.end} usual {rows}")
+    return _finding_of_count("usual rows", shares.USUAL_ROWS, count, words)
 
 
 def _surprising_labels(
@@ -239,44 +230,45 @@ def _surprising_labels(
     rows_with_surprise = np.flatnonzero(~np.isnan(surprises))
     order = likeness.in_order(surprises[rows_with_surprise], rng)
     count = split_views.at_ends(rows_with_surprise[order], split, rng)
-    p_value = _corrected(shares.LABELS, count)
-    rows = f"{labelled_rows} is {count.end} surprising"
-    return _at_end_of_order("surprising labels", p_value, count, rows)
+    words = _words_of_end(count, f"{labelled_rows} is {count.end} surprising")
+    return _finding_of_count("surprising labels", shares.LABELS, count, words)
 
 
-def _corrected(share: shares.Share, count: split_views.Count) -> float:
-    """Return the p-value of a view, corrected for the other views."""
-    return min(1.0, share.price() * count.p_value)
-
-
-def _at_end_of_order(view: str, p_value: float, count: split_views.Count, rows: str) -> Finding:
-    """Return what was counted at an end of an order."""
+def _words_of_end(count: split_views.Count, rows: str) -> str:
+    """Say how many of the rows at an end of an order are in the training set."""
     frequency = "less"
     if count.seen > count.expected:
         frequency = "more"
-    words = (
+    return (
         f"the {rows} are in the training set {frequency} often than a random split allows: "
-        f"{_QUESTION} Of these {count.of:,}, {count.seen:,} are in the training set, where "
-        f"{_about(count.expected)} are expected (p = {p_value:.2g})"
+        f"{_QUESTION} Of these {count.of:,}, {count.seen:,} are in the training set"
     )
+
+
+def _finding_of_count(
+    view: str, share: shares.Share, count: split_views.Count, words: str
+) -> Finding:
+    """Return what a view counted, its p-value corrected for the other views."""
+    p_value = min(1.0, share.price() * count.p_value)
     return Finding(
         view=view,
         p_value=p_value,
         observed=count.seen,
         total=count.of,
         expected=count.expected,
-        words=words,
+        words=f"{words}, where {_expected_in_words(count.expected)} are expected "
+        f"(p = {p_value:.2g})",
     )
 
 
-def _about(expected: float) -> str:
+def _expected_in_words(expected: float) -> str:
     """Return an expected number in words, with all digits of a large one."""
     if expected >= 100:
         return f"{expected:,.0f}"
     return f"{expected:.3g}"
 
 
-def _can_contradict(pairs: int) -> bool:
+def _can_bets_contradict(pairs: int) -> bool:
     """Return whether bets on so many pairs, all of them won, would contradict a split."""
     parts = np.array_split(np.arange(pairs), _PARTS)
     tested_parts = parts[1:]

@@ -51,13 +51,10 @@ class SplitGame(PairsGame):
                 packed_guesses = packed_guesses[equal_pairs:]
         packed_downwards = packed_guesses[::-1]
         is_correct = np.empty(packed_guesses.size, dtype=np.bool_)
-        ends_block = np.ones(packed_guesses.size, dtype=np.bool_)
+        ends_block = np.empty(packed_guesses.size, dtype=np.bool_)
         for part in parts_of(packed_guesses.size, _PAIRS_AT_ONCE):
             is_correct[part] = packed_downwards[part] & _CORRECT_BIT
-            part_and_next = slice(part.start, part.stop + 1)
-            difference_sizes = packed_downwards[part_and_next] >> _CORRECT_BIT
-            differs_from_next = difference_sizes[1:] != difference_sizes[:-1]
-            ends_block[part][: differs_from_next.size] = differs_from_next
+            ends_block[part] = ~_equals_previous_size(packed_downwards, part)[1:]
         del packed_guesses, packed_downwards
         return _core.Ranking.in_order(is_correct, ends_block)
 
@@ -71,18 +68,10 @@ class SplitGame(PairsGame):
         for part in parts_of(packed_guesses.size, _PAIRS_AT_ONCE):
             is_correct[part] = packed_guesses[part] & _CORRECT_BIT
             difference_sizes = packed_guesses[part] >> _CORRECT_BIT
-            equals_previous = np.zeros(difference_sizes.size, dtype=np.bool_)
-            equals_previous[1:] = difference_sizes[1:] == difference_sizes[:-1]
-            if part.start:
-                previous_size = packed_guesses[part.start - 1] >> _CORRECT_BIT
-                equals_previous[0] = previous_size == difference_sizes[0]
-            equals_next = np.zeros(difference_sizes.size, dtype=np.bool_)
-            equals_next[:-1] = equals_previous[1:]
-            if part.stop < packed_guesses.size:
-                next_size = packed_guesses[part.stop] >> _CORRECT_BIT
-                equals_next[-1] = next_size == difference_sizes[-1]
-            is_tied[part] = equals_previous | equals_next
-            tied_sizes.append(difference_sizes[equals_next & ~equals_previous])
+            equals_previous = _equals_previous_size(packed_guesses, part)
+            begins_block = equals_previous[1:] & ~equals_previous[:-1]
+            is_tied[part] = begins_block | equals_previous[:-1]
+            tied_sizes.append(difference_sizes[begins_block])
         del packed_guesses
         # 2. Within each block of ties the order is random.
         self._shuffle_ties(is_correct, is_tied, np.concatenate(tied_sizes))
@@ -149,3 +138,19 @@ class SplitGame(PairsGame):
             packed_ties = packed_guesses[tied_guesses:next_tied_guess]
             is_correct[part][is_tied_here] = packed_ties & _CORRECT_BIT
             tied_guesses = next_tied_guess
+
+
+def _equals_previous_size(packed_guesses: AnyArray, part: slice) -> BoolArray:
+    """Return whether the difference of each guess has the size of the guess before it.
+
+    There is one value for each guess of a part, and one for the guess after them; it is False where
+    there is no guess before, or none after.
+    """
+    first_guess = max(0, part.start - 1)
+    difference_sizes = packed_guesses[first_guess : part.stop + 1] >> _CORRECT_BIT
+    equals_previous: BoolArray = difference_sizes[1:] == difference_sizes[:-1]
+    if not part.start:
+        equals_previous = np.append(False, equals_previous)
+    if part.stop == packed_guesses.size:
+        equals_previous = np.append(equals_previous, False)
+    return equals_previous

@@ -187,7 +187,7 @@ class Stream:
         order = ExampleOrder(ids)
         values = check_scores(order.scores(scores, "scores"))
         included = order.member(member, values.size)
-        new = self._new_ids(order.ids, included)
+        new = self._checked_new_ids(order.ids, included)
         # 2. Too many or too few members so far contradict the coins, for good: then no parameter
         # explains the guesses, and a search for one has no end.
         members = self._members + int(included.sum())
@@ -199,16 +199,16 @@ class Stream:
         if ranking.blocks == 1 and (self._sides == "both" or values.size > 1):
             self._abstained += values.size
         elif self._refused is None:
-            self._extend(ranking)
+            self._extend_by_batch(ranking)
         self._scores.append(values)
         self._member.append(included)
         self._members = members
         self._m += values.size
         self._ids |= new
-        self._check_count()
+        self._check_member_count()
         return self
 
-    def _check_count(self) -> None:
+    def _check_member_count(self) -> None:
         """Raise if the number of members was impossible after any of the batches."""
         if self._refused is not None:
             self._refused.refuse()
@@ -220,7 +220,7 @@ class Stream:
         All its values hold together. DesignError is raised if `update` raised it: fair coins did
         not give these members.
         """
-        self._check_count()
+        self._check_member_count()
         return self._bounds[-1]
 
     @property
@@ -263,7 +263,7 @@ class Stream:
             "sides": self._sides,
             "batches": self.batches,
         }
-        if self._trials:
+        if self._takes_trials:
             options["design"] = "trials"
         reason = ""
         if not bound:
@@ -277,14 +277,14 @@ class Stream:
             level=self._level,
             reason=reason,
             options=options,
-            perfect=lambda: self._ceiling(member.size),
+            perfect=lambda: self._ceiling_of_perfect_attack(member.size),
             points=lambda most: curve_of_sequence(moments, index, bounds, most),
         )
         request = Request(claim=self._claim, confidence=self._confidence, sides=self._sides, seed=0)
-        grounds = self._grounds({"scores": scores, "member": member})
+        grounds = self._grounds_of_stream({"scores": scores, "member": member})
         return AuditResult(**assemble(proof, grounds, request))
 
-    def _grounds(self, inputs: dict[str, GenericArray]) -> Grounds:
+    def _grounds_of_stream(self, inputs: dict[str, GenericArray]) -> Grounds:
         """Return what is said of coins of one training run, or of independent trials."""
         member_count = MemberCount.of_coins(self._members, self.m)
         warnings = [*member_count.warnings(), *delta_warnings(self._claim.delta, self.m)]
@@ -293,10 +293,10 @@ class Stream:
                 f"{self._abstained} examples abstained: all scores of a batch are equal"
             )
         theorem = _THEOREM
-        coins = _FAIR
+        coins = _FAIR_COINS
         relation = _ADDED
         of = "training"
-        if self._trials:
+        if self._takes_trials:
             theorem = _TRIALS
             coins = INDEPENDENT
             relation = NEIGHBOURS
@@ -327,20 +327,20 @@ class Stream:
         )
 
     @property
-    def _trials(self) -> bool:
+    def _takes_trials(self) -> bool:
         """Whether each score must come from a separate run."""
         return not isinstance(self._claim, PureDP)
 
     def _strongest_sequence(self, bound: float) -> int:
         """Return the index of the sequence that says most."""
-        if not self._trials:
+        if not self._takes_trials:
             return strongest_sequence(self._counts, bound)
         theta = max(bound, self._claim.search[0])
         interval = self._bets.interval_of(theta)
         log_wealth = self._bets.log_wealth(theta, self.m, self._counts, interval)
         return int(log_wealth.max(axis=0).argmax())
 
-    def _extend(self, ranking: _core.Ranking) -> None:
+    def _extend_by_batch(self, ranking: _core.Ranking) -> None:
         """Visit a batch, and look at every block on the way, or of trials at the end."""
         counts_by_order: dict[PathOrder, GuessCounts] = {}
         for order in ORDERS[self._sides]:
@@ -351,7 +351,7 @@ class Stream:
         counts_before = self._ends[-1]
         blocks_at_once = max(1, _MOMENTS // len(self._sequences))
         first_block = 0
-        if self._trials:
+        if self._takes_trials:
             first_block = upper_visited.size - 1
         largest_proved = self._proved
         counts = self._counts
@@ -365,7 +365,7 @@ class Stream:
             # moments, guesses or correct guesses, sequences
             moments = counts_before + np.stack(counts_of_batch).transpose(2, 1, 0)
             best_moment, proved = self._best_moment(moments, self.m + ranking.examples)
-            if proved > largest_proved or (self._trials and not proved):
+            if proved > largest_proved or (self._takes_trials and not proved):
                 largest_proved = proved
                 counts = moments[best_moment]
         self._proved = largest_proved
@@ -375,12 +375,12 @@ class Stream:
 
     def _best_moment(self, moments: IntArray, trials: int) -> tuple[int, float]:
         """Return the index of the best moment, and what it proves."""
-        if self._trials:
+        if self._takes_trials:
             last_counts = moments[-1]
             return len(moments) - 1, self._bets.bound(trials, last_counts, self._bounds[-1])
         return best_moment_by_ville(moments, self._level)
 
-    def _ceiling(self, examples: int) -> float:
+    def _ceiling_of_perfect_attack(self, examples: int) -> float:
         """Return the bound of a perfect attack, whose guesses are all correct."""
         half = max(1, examples // 2)
         guesses = []
@@ -393,7 +393,7 @@ class Stream:
         _, ceiling = self._best_moment(moments, examples)
         return ceiling
 
-    def _new_ids(self, ids: AnyArray | None, included: BoolArray) -> dict[object, None]:
+    def _checked_new_ids(self, ids: AnyArray | None, included: BoolArray) -> dict[object, None]:
         """Check the ids of a batch, and return them."""
         if ids is None:
             return {}
@@ -416,7 +416,7 @@ class Stream:
         return dict.fromkeys(new_ids)
 
 
-_FAIR = (
+_FAIR_COINS = (
     "independent fair coins",
     (
         "A separate fair coin decided for each example whether it was in the training set. The "

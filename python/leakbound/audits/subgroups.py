@@ -35,7 +35,7 @@ _LABELS_BEFORE_MEMBERSHIP = (
 
 def audit_each(
     design: AnyDesign,
-    read: AlignedScores,
+    aligned_scores: AlignedScores,
     request: Request,
     by: ArrayInput,
     rowwise: Named,
@@ -49,49 +49,51 @@ def audit_each(
     which bounds are reported, one of them is false only if one of all k would be, each with
     probability β/k at most.
     """
-    member = read.member
-    labels = _labels(read.order.placed(by, "by"), examples=member.size)
+    member = aligned_scores.member
+    labels = _checked_labels(aligned_scores.order.placed(by, "by"), examples=member.size)
     groups = rowwise.get("groups")
     if groups is not None:
         _check_groups_have_one_label(groups, labels)
-    names = np.unique(labels)
-    level = shares.SUBGROUPS.of(request.level, names.size)
-    _check_sizes(labels, groups, level)
-    strata = rowwise.get("strata")
-    if strata is None:
-        strata = np.zeros(member.size)
-    sides = _SidesOfUnits(
+    distinct_labels = np.unique(labels)
+    subgroup_level = shares.SUBGROUPS.of(request.level, distinct_labels.size)
+    _check_largest_subgroup(labels, groups, subgroup_level)
+    stratum_of_rows = rowwise.get("strata")
+    if stratum_of_rows is None:
+        stratum_of_rows = np.zeros(member.size)
+    sides_of_units = _SidesOfUnits(
         member=_values_of_units(member, groups),
-        stratum=_values_of_units(strata, groups),
+        stratum=_values_of_units(stratum_of_rows, groups),
     )
-    results = dict[object, AuditResult]()
-    failures = dict[object, LeakboundError]()
-    for name in names.tolist():
-        subgroup = _subgroup(design, read, np.flatnonzero(labels == name), rowwise)
-        confidence = confidence_at(level)
+    results_by_label = dict[object, AuditResult]()
+    errors_by_label = dict[object, LeakboundError]()
+    for label in distinct_labels.tolist():
+        subgroup = _rows_of_subgroup(
+            design, aligned_scores, np.flatnonzero(labels == label), rowwise
+        )
+        confidence = confidence_at(subgroup_level)
         subgroup_request = replace(request, confidence=confidence, ids=subgroup.ids)
         try:
-            results[name] = subgroup.design.audit(subgroup.scores, subgroup_request)
+            results_by_label[label] = subgroup.design.audit(subgroup.scores, subgroup_request)
         except AbstentionError as error:
-            failures[name] = error
+            errors_by_label[label] = error
         except LeakboundError as error:
-            in_subgroup = _values_of_units(labels, groups) == name
-            if isinstance(error, DesignError) and sides.are_one_by_chance(in_subgroup):
-                failures[name] = error
+            in_subgroup = _values_of_units(labels, groups) == label
+            if isinstance(error, DesignError) and sides_of_units.are_one_by_chance(in_subgroup):
+                errors_by_label[label] = error
                 continue
-            message = Message("subgroup {name!s:.60} of by: {error}", name=name, error=error)
+            message = Message("subgroup {name!s:.60} of by: {error}", name=label, error=error)
             if isinstance(error, DesignError):
                 message = Message(
                     "{text}. {before}", text=message, before=_LABELS_BEFORE_MEMBERSHIP
                 )
             raise type(error)(message, option=error.option) from error
-    if not results:
-        first_failure = next(iter(failures.values()))
-        raise _error_of_all_subgroups(failures, names.size) from first_failure
-    not_audited = _reasons(failures)
+    if not results_by_label:
+        first_failure = next(iter(errors_by_label.values()))
+        raise _error_of_all_subgroups(errors_by_label, distinct_labels.size) from first_failure
+    not_audited = _reasons_not_audited(errors_by_label)
     return {
-        name: one_of(result, str(name), subgroups=names.size, not_audited=not_audited)
-        for name, result in results.items()
+        label: one_of(result, str(label), subgroups=distinct_labels.size, not_audited=not_audited)
+        for label, result in results_by_label.items()
     }
 
 
@@ -103,19 +105,23 @@ class _Subgroup(NamedTuple):
     ids: GenericArray | None = None
 
 
-def _subgroup(design: Any, read: AlignedScores, rows: IntArray, rowwise: Named) -> _Subgroup:
+def _rows_of_subgroup(
+    design: Any, aligned_scores: AlignedScores, rows_of_subgroup: IntArray, rowwise: Named
+) -> _Subgroup:
     """Return the examples in some rows."""
-    options_of_rows = dict[str, Data]()
-    for option, values in rowwise.items():
-        options_of_rows[option] = _taken_rows(values, rows)
+    options_of_rows = {
+        option: _option_of_rows(values, rows_of_subgroup) for option, values in rowwise.items()
+    }
     ids = None
-    if read.order.told_ids is not None:
-        ids = read.order.told_ids[rows]
-    scores_by_attack = read.attacks.taken(rows).scores
+    if aligned_scores.order.told_ids is not None:
+        ids = aligned_scores.order.told_ids[rows_of_subgroup]
+    scores_by_attack = aligned_scores.attacks.taken(rows_of_subgroup).scores
     scores: Listed = scores_by_attack
-    if read.attacks.alone:
+    if aligned_scores.attacks.alone:
         scores = scores_by_attack[""]
-    design_of_rows = replace(design, member=read.member[rows], **options_of_rows)
+    design_of_rows = replace(
+        design, member=aligned_scores.member[rows_of_subgroup], **options_of_rows
+    )
     return _Subgroup(design_of_rows, scores, ids)
 
 
@@ -154,7 +160,7 @@ class _SidesOfUnits:
         return log_p_value >= math.log(IMPOSSIBLE)
 
 
-def _reasons(failures: Mapping[object, LeakboundError]) -> str:
+def _reasons_not_audited(failures: Mapping[object, LeakboundError]) -> str:
     """Say which labels are not audited, and why; nothing if all are."""
     reasons = list[str]()
     for name, error in failures.items():
@@ -176,7 +182,7 @@ def membership_of_single_examples(
     return member
 
 
-def _taken_rows(values: Data, rows: IntArray) -> Data:
+def _option_of_rows(values: Data, rows: IntArray) -> Data:
     """Return the rows of an option, if it was given."""
     if values is None:
         return None
@@ -186,24 +192,24 @@ def _taken_rows(values: Data, rows: IntArray) -> Data:
 
 
 def _error_of_all_subgroups(
-    failures: Mapping[object, LeakboundError], subgroups: int
+    errors_by_label: Mapping[object, LeakboundError], subgroups: int
 ) -> LeakboundError:
     """Return one error about all labels whose examples cannot be audited."""
-    (first, error), *_ = failures.items()
-    listed_names = [f"{name!s:.30}" for name in failures][:_LISTED_FAILURES]
-    if len(failures) > _LISTED_FAILURES:
+    (first_label, first_error), *_ = errors_by_label.items()
+    listed_names = [f"{name!s:.30}" for name in errors_by_label][:_LISTED_FAILURES]
+    if len(errors_by_label) > _LISTED_FAILURES:
         listed_names.append("…")
     message = Message(
         "subgroup {first!s:.60} of by: {error}. Of {labels:,} labels, {failed:,} cannot be "
         "audited ({listed}): merge them into others or drop their examples, by a rule "
         "without membership",
-        first=first,
-        error=error,
+        first=first_label,
+        error=first_error,
         labels=subgroups,
-        failed=len(failures),
+        failed=len(errors_by_label),
         listed=", ".join(listed_names),
     )
-    return type(error)(message, option=error.option)
+    return type(first_error)(message, option=first_error.option)
 
 
 def one_of(
@@ -242,7 +248,7 @@ def one_of(
 def labels_of_subgroups(by: ArrayInput, groups: ArrayInput | None) -> GenericArray:
     """Return the label of each example, or of each group of rows."""
     examples = len(vector(by, name="by", kinds="biufSUO"))
-    labels = _labels(by, examples=examples)
+    labels = _checked_labels(by, examples=examples)
     if groups is None:
         return labels
     group_codes = check_codes(groups, examples=examples, name="groups")
@@ -258,7 +264,7 @@ def confidence_at(level: float) -> float:
     return confidence
 
 
-def _labels(by: ArrayInput, examples: int) -> GenericArray:
+def _checked_labels(by: ArrayInput, examples: int) -> GenericArray:
     """Read the label of each row, none missing."""
     return check_codes(
         by, examples=examples, name="by", cure="give each example a label, such as 'unknown'"
@@ -276,20 +282,22 @@ def _check_groups_have_one_label(groups: GenericArray, labels: GenericArray) -> 
         )
 
 
-def _check_sizes(labels: GenericArray, groups: GenericArray | None, level: float) -> None:
+def _check_largest_subgroup(
+    labels: GenericArray, groups: GenericArray | None, level: float
+) -> None:
     """Refuse labels of which none has enough units for any bound."""
     labels_of_units = _values_of_units(labels, groups)
-    names, sizes = np.unique(labels_of_units, return_counts=True)
-    largest_size = int(sizes.max())
+    distinct_labels, subgroup_sizes = np.unique(labels_of_units, return_counts=True)
+    largest_size = int(subgroup_sizes.max())
     # A perfect attack on n units is right in all guesses with probability 2⁻ⁿ where nothing leaks.
     if 2.0**-largest_size < level:
         return
-    listed_names = ", ".join(f"{name!s:.30}" for name in names[:_LISTED_LABELS])
-    if names.size > _LISTED_LABELS:
+    listed_names = ", ".join(f"{label!s:.30}" for label in distinct_labels[:_LISTED_LABELS])
+    if distinct_labels.size > _LISTED_LABELS:
         listed_names += ", …"
     raise DesignError(
-        f"by has {names.size:,} labels ({listed_names}), and the largest subgroup has "
-        f"{largest_size:,}: at 1/{names.size:,} of the error probability even a perfect attack "
-        "proves nothing. Use fewer labels; leakbound.planning.ceilings says what each subgroup can "
-        "prove"
+        f"by has {distinct_labels.size:,} labels ({listed_names}), and the largest subgroup has "
+        f"{largest_size:,}: at 1/{distinct_labels.size:,} of the error probability even a perfect "
+        "attack proves nothing. Use fewer labels; leakbound.planning.ceilings says what each "
+        "subgroup can prove"
     )

@@ -164,7 +164,7 @@ def audit_synthetic(
     has_own_scores = isinstance(attacks, Mapping)
     names: tuple[str, ...] = ()
     if not has_own_scores:
-        names = _attack_names(attacks)
+        names = _checked_attack_names(attacks)
     roles = Roles.of(columns)
     if roles.secrets and "inference" not in names:
         raise OptionError(
@@ -184,12 +184,12 @@ def audit_synthetic(
     )
     # 2. Scores that no membership has a part in.
     attack_scores = {name: ATTACKS[name](inputs.tables).values for name in names}
-    scores = dict[str, FloatArray]()
-    for name, values in attack_scores.items():
-        scores[name] = _scores_or_noise(values, inputs.tables)
+    scores = {
+        name: _scores_or_noise(values, inputs.tables) for name, values in attack_scores.items()
+    }
     if has_own_scores:
         rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
-        scores = _own_scores(cast("Any", attacks), rows, size=inputs.records.member.size)
+        scores = _scores_of_own_attacks(cast("Any", attacks), rows, size=inputs.records.member.size)
     # 3. The audit of the random split.
     request = Request(claim=claim, confidence=confidence, cuts=cuts, seed=seed)
     result = _audit_of_split(inputs, scores, request, challenge=challenge)
@@ -244,7 +244,7 @@ def _audit_of_split(
     return design.audit(ordered_scores, request, words, most_bets=most_bets)
 
 
-def _own_scores(
+def _scores_of_own_attacks(
     attacks: Mapping[str, ArrayInput], rows: ExampleOrder, size: int
 ) -> dict[str, FloatArray]:
     """Read scores of one's own, of members first."""
@@ -263,9 +263,9 @@ def _assumptions_of_generator(
     replacements = {"audited records did not choose the model": _ONE_TABLE}
     if named:
         replacements["scores without membership"] = _LABEL_FREE
-    assumptions = list[Assumption]()
-    for assumption in result.assumptions:
-        assumptions.append(replacements.get(assumption.name, assumption))
+    assumptions = [
+        replacements.get(assumption.name, assumption) for assumption in result.assumptions
+    ]
     if risks is not None and any(risk.control_rate_upper is not None for _, risk in risks):
         assumptions.append(_INDEPENDENT)
     if reference:
@@ -273,7 +273,7 @@ def _assumptions_of_generator(
     return tuple(assumptions)
 
 
-def _attack_names(attacks: object) -> tuple[str, ...]:
+def _checked_attack_names(attacks: object) -> tuple[str, ...]:
     """Return the names of attacks that were asked for."""
     names = attacks
     if isinstance(attacks, str):  # an array compares with nothing

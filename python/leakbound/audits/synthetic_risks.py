@@ -36,7 +36,9 @@ def risks_of(inputs: Inputs, scores: Mapping[str, FloatArray], result: AuditResu
     level = complement(result.confidence)
     risks = dict[str, Risk]()
     for name, values in scores.items():
-        risks[name] = _risk(name, values, split, result, level, number_of_risks=len(scores))
+        risks[name] = _risk_of_attack(
+            name, values, split, result, level, number_of_risks=len(scores)
+        )
     return Risks(
         singling_out=risks.get("singling_out"),
         linkability=risks.get("linkability"),
@@ -57,13 +59,15 @@ class _SplitOfTables:
         """Draw the pairs of the audit again: they follow from the units and the seed."""
         records = inputs.records
         order = inputs.order
-        strata: IntArray | None = None
+        stratum_of_record: IntArray | None = None
         if records.strata is not None:
-            _, _, strata = by_first_row(records.strata[order])
-        groups = None
+            _, _, stratum_of_record = by_first_row(records.strata[order])
+        group_of_record = None
         if records.groups is not None:
-            groups = records.groups[order]
-        units = Units.of(records.member[order], strata=strata, groups=groups, aggregate="max")
+            group_of_record = records.groups[order]
+        units = Units.of(
+            records.member[order], strata=stratum_of_record, groups=group_of_record, aggregate="max"
+        )
         return cls(inputs, units, Pairs.drawn(units, inputs.tables.seed))
 
     def successes(self, name: str, scores: FloatArray) -> BoolArray:
@@ -83,23 +87,23 @@ class _SplitOfTables:
 
     def exposed_members(self, guesses: PairGuesses) -> Exposed:
         """List members at a false discovery rate; groups by the first of their rows, with ids."""
-        units = self.pairs.members[guesses.listed(RATE)]
+        exposed_units = self.pairs.members[guesses.listed(RATE)]
         groups = self.inputs.records.groups
         order = self.inputs.order
         if groups is None:
-            return Exposed(rate=RATE, rows=order[units], ids=())
+            return Exposed(rate=RATE, rows=order[exposed_units], ids=())
         names_of_units, _, _ = by_first_row(groups[order])
-        exposed_names = names_of_units[units]
+        exposed_names = names_of_units[exposed_units]
         sorted_names, first_rows = np.unique(groups, return_index=True)
-        positions = np.searchsorted(sorted_names, exposed_names)
+        positions_of_groups = np.searchsorted(sorted_names, exposed_names)
         return Exposed(
             rate=RATE,
-            rows=first_rows[positions],
+            rows=first_rows[positions_of_groups],
             ids=tuple(map(str, exposed_names)),
         )
 
 
-def _risk(
+def _risk_of_attack(
     name: str,
     scores: FloatArray,
     split: _SplitOfTables,
@@ -108,17 +112,17 @@ def _risk(
     number_of_risks: int,
 ) -> Risk:
     """Return what is certified of one risk, of so many that were looked at."""
-    share = shares.RISK_COUNTS.of(level, number_of_risks)
-    least_certified = surely_seen_from(share)
+    level_of_count = shares.RISK_COUNTS.of(level, number_of_risks)
+    least_certified = surely_seen_from(level_of_count)
     successes = split.successes(name, scores)
     is_member = split.units.member
     pairs = split.pairs.count
     control_rate_upper = None
     if split.inputs.records.strata is None:
         limit_level = shares.RISK_LIMITS.of(level, number_of_risks)
-        control_rate_upper = _upper_limit(successes[~is_member], limit_level)
+        control_rate_upper = _upper_limit_of_rate(successes[~is_member], limit_level)
     guesses = split.guesses(scores)
-    certified = guesses.certified(share)
+    certified = guesses.certified(level_of_count)
     bound_of_attack = float(result.options["attacks"][name])
     risk = Risk(
         rate=float(successes[is_member].mean()),
@@ -139,7 +143,7 @@ def _risk(
     return risk
 
 
-def _upper_limit(successes: BoolArray, level: float) -> float:
+def _upper_limit_of_rate(successes: BoolArray, level: float) -> float:
     """Return Clopper and Pearson's upper limit of a chance, rounded up."""
     failures = int((~successes).sum())
     return 1.0 - float(clopper_pearson(failures, successes.size, beta=level))

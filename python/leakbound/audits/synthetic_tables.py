@@ -111,15 +111,15 @@ def _check_groups_are_whole(
     groups_of_members: NDArray[np.str_], groups_of_others: NDArray[np.str_]
 ) -> None:
     """Check that no group is in both tables."""
-    torn_groups = np.intersect1d(groups_of_members, groups_of_others)
-    if torn_groups.size:
-        torn_group = torn_groups[0]
-        all_groups = np.union1d(groups_of_members, groups_of_others)
-        rows_of_members = np.flatnonzero(groups_of_members == torn_group)
-        rows_of_others = np.flatnonzero(groups_of_others == torn_group)
+    groups_in_both = np.intersect1d(groups_of_members, groups_of_others)
+    if groups_in_both.size:
+        first_torn_group = groups_in_both[0]
+        groups_of_either = np.union1d(groups_of_members, groups_of_others)
+        rows_of_members = np.flatnonzero(groups_of_members == first_torn_group)
+        rows_of_others = np.flatnonzero(groups_of_others == first_torn_group)
         raise InputError(
-            f"{torn_groups.size:,} of {all_groups.size:,} groups are not whole: "
-            f"{torn_group} is a group of members (row {rows_of_members[0]} of them) and of "
+            f"{groups_in_both.size:,} of {groups_of_either.size:,} groups are not whole: "
+            f"{first_torn_group} is a group of members (row {rows_of_members[0]} of them) and of "
             f"non-members (row {rows_of_others[0]} of them). A group is a set of records that the "
             "split kept together: leave groups out if it moved single records, or name the column "
             "of these groups"
@@ -209,14 +209,14 @@ class Inputs:
         return coordinates([columns], self.roles.codes, self.tables.seed, synthetic=False)
 
 
-def _check_tables_differ(place: IntArray, records: Records) -> None:
+def _check_tables_differ(place_of_record: IntArray, records: Records) -> None:
     """Check that the tables do not hold the same records, unless a random split may give that.
 
-    `place` has one number for each record, the same for equal ones.
+    `place_of_record` has one number for each record, the same for equal ones.
     """
     is_member = records.member
-    members_at = np.bincount(place[is_member], minlength=place.max() + 1)
-    others_at = np.bincount(place[~is_member], minlength=members_at.size)
+    members_at = np.bincount(place_of_record[is_member], minlength=place_of_record.max() + 1)
+    others_at = np.bincount(place_of_record[~is_member], minlength=members_at.size)
     if not np.array_equal(members_at, others_at):
         return
     strata: NDArray[np.generic] = np.zeros(is_member.size)
@@ -273,7 +273,7 @@ def missing_marks(missing: object) -> tuple[str, ...]:
     return tuple(marks)
 
 
-class _Held(NamedTuple):
+class _HeldByTable(NamedTuple):
     """How much of what the split moved as one is in some table, and if a side is there too often.
 
     The p-values are those of so many members, and of so many non-members.
@@ -294,10 +294,12 @@ class _Held(NamedTuple):
         `in_table` says which of the audited records are in the table.
         """
         # 1. What the split moved as one, and which of it the table holds.
-        units: NDArray[np.generic] = np.arange(in_table.size)
+        unit_names: NDArray[np.generic] = np.arange(in_table.size)
         if records.groups is not None:
-            units = records.groups
-        _, first_records, unit_of_record = np.unique(units, return_index=True, return_inverse=True)
+            unit_names = records.groups
+        _, first_records, unit_of_record = np.unique(
+            unit_names, return_index=True, return_inverse=True
+        )
         is_held = np.zeros(first_records.size, dtype=np.bool_)
         is_held[unit_of_record[in_table]] = True
         # 2. Are both sides held as often as the share of members of each stratum says?
@@ -308,7 +310,7 @@ class _Held(NamedTuple):
         _, stratum_of_unit = np.unique(strata, return_inverse=True)
         members_of_strata = np.bincount(stratum_of_unit, weights=is_member)
         member_shares = members_of_strata / np.bincount(stratum_of_unit)
-        share_of_held = member_shares[stratum_of_unit[is_held]]
+        member_share_of_held = member_shares[stratum_of_unit[is_held]]
         held_members = int(is_member[is_held].sum())
         held_nonmembers = int((~is_member[is_held]).sum())
         return cls(
@@ -316,8 +318,8 @@ class _Held(NamedTuple):
             nonmembers=held_nonmembers,
             of_members=int(is_member.sum()),
             of_nonmembers=int((~is_member).sum()),
-            p_members=float(poisson_binomial_tail(held_members, share_of_held)),
-            p_nonmembers=float(poisson_binomial_tail(held_nonmembers, 1 - share_of_held)),
+            p_members=float(poisson_binomial_tail(held_members, member_share_of_held)),
+            p_nonmembers=float(poisson_binomial_tail(held_nonmembers, 1 - member_share_of_held)),
             are_groups=records.groups is not None,
         )
 
@@ -343,7 +345,7 @@ def _check_reference(digests_of_both: NDArray[np.void], records: Records) -> Non
     in_reference = np.isin(digests_of_both[:record_count], digests_of_both[record_count:])
     if not in_reference.any():
         return
-    held = _Held.of(in_reference, records)
+    held = _HeldByTable.of(in_reference, records)
     p_values = (held.p_members, held.p_nonmembers)
     if shares.REFERENCE_SIDES.price(len(p_values)) * min(p_values) < IMPOSSIBLE:
         raise DesignError(
@@ -371,7 +373,7 @@ def notes_on_tables(tables: Tables, records: Records, copies: float) -> tuple[st
 
 def _notes_on_copying(tables: Tables, records: Records) -> list[str]:
     """Say that a table whose records all equal members is a copy, if few equal non-members."""
-    held = _Held.of(np.isin(tables.place, tables.copied), records)
+    held = _HeldByTable.of(np.isin(tables.place, tables.copied), records)
     if held.p_members >= _COPIED_BELOW:
         return []
     note = (

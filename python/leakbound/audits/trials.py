@@ -163,7 +163,7 @@ class Trials(Design[Listed, AuditResult]):
         if self.fixed:
             options |= {"fixed": True, "runs": examples.inputs["member"].size}
             independence = _FIXED
-        test = self._test(examples, runs, request)
+        test = self._test_of_claim(examples, runs, request)
         on_scores = assumptions_on_scores(
             request.claim,
             others=runs.attacks.others,
@@ -190,16 +190,16 @@ class Trials(Design[Listed, AuditResult]):
             warnings=(*member_count.warnings(), *_warning_of_equal_scores(runs.attacks)),
         ).audit(request, self)
 
-    def _audited_runs(self, examples: Examples[FloatArray], seed: int) -> "_Runs":
+    def _audited_runs(self, examples: Examples[FloatArray], seed: int) -> "_AuditedRuns":
         """Return the runs that are audited: of fixed numbers those that coins pick."""
         member = examples.inputs["member"].astype(np.bool_)
         attacks: Any = examples.attacks
-        runs = _Runs(attacks=attacks, member=member)
+        runs = _AuditedRuns(attacks=attacks, member=member)
         usable_runs = ""
         if self.fixed:
             rows, probability_sufficient = _runs_of_coins(member, seed)
             share = shares.FIXED_RUNS.of(probability_sufficient)
-            runs = _Runs(attacks=attacks.taken(rows), member=member[rows], share=share)
+            runs = _AuditedRuns(attacks=attacks.taken(rows), member=member[rows], share=share)
             usable_runs = f", of which {rows.size} can be used"
         if runs.member.size < _FEWEST:
             raise InputError(
@@ -207,17 +207,19 @@ class Trials(Design[Listed, AuditResult]):
             )
         return runs
 
-    def _test(self, examples: Examples[FloatArray], runs: "_Runs", request: Request) -> "_Test":
+    def _test_of_claim(
+        self, examples: Examples[FloatArray], runs: "_AuditedRuns", request: Request
+    ) -> "_TestOfClaim":
         """Return how a claim is tested: where independence proves no more, as that of coins."""
         claim = request.claim
-        test = _Test(game=ScoreGame, sides=request.sides, theorem=examples.theorem)
+        test = _TestOfClaim(game=ScoreGame, sides=request.sides, theorem=examples.theorem)
         if request.cuts is not None:
             return test
         # Under pure DP randomised response is the worst of one run, too.
         least_level = len(runs.attacks.scores) * LEAST_LEVEL / runs.share
         if isinstance(claim, FAMILIES) and request.level >= least_level:
             # Runs have their example or not, so f itself bounds ranks and not its mirror image too.
-            return _Test(game=TrialGame, sides="member", theorem=_THEOREM + _CONVERTED)
+            return _TestOfClaim(game=TrialGame, sides="member", theorem=_THEOREM + _CONVERTED)
         if isinstance(claim, ApproxDP):
             about_earlier_runs = _EARLIER
             if self.fixed:
@@ -228,7 +230,7 @@ class Trials(Design[Listed, AuditResult]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Runs:
+class _AuditedRuns:
     """The runs that are audited, and the part of the probability of error for them."""
 
     attacks: Attacks
@@ -237,7 +239,7 @@ class _Runs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Test:
+class _TestOfClaim:
     """How runs are tested: the game of scores, whom guesses call members, and why it is valid."""
 
     game: type[ScoreGame]
@@ -249,6 +251,7 @@ class _Test:
 def _warning_of_equal_scores(attacks: Attacks) -> Strings:
     """Say that many scores of runs are equal, where they have too many values to be discrete."""
     for scores in attacks.scores.values():
+        # NumPy's `unique` takes several times this memory to count scores.
         sorted_scores = np.sort(scores)
         differs_from_last = np.append(True, sorted_scores[1:] != sorted_scores[:-1])
         differs_from_next = np.append(differs_from_last[1:], True)

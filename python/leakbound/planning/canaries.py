@@ -91,21 +91,21 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
     >>> bool((chosen.y != y[chosen.taken[:, 0]]).all())
     True
     """
-    inputs, labels, classes = _inputs_and_labels(x, y)
-    canaries = integer(n, name="n", least=1, most=len(inputs))
+    inputs, right_labels, classes = _inputs_and_labels(x, y)
+    number_of_canaries = integer(n, name="n", least=1, most=len(inputs))
     checked_seed = seed_of(seed, bits=128)
     rng = Purpose.CANARY_EXAMPLES.rng(checked_seed)
-    examples = rng.permutation(len(inputs))[:canaries]
-    right_class = np.searchsorted(classes, labels[examples])
+    drawn_examples = rng.permutation(len(inputs))[:number_of_canaries]
+    right_class = np.searchsorted(classes, right_labels[drawn_examples])
     # A step of at least one class around the circle of classes: never the right one.
-    steps = rng.integers(1, classes.size, canaries)
-    wrong_labels = classes[(right_class + steps) % classes.size]
+    class_steps = rng.integers(1, classes.size, number_of_canaries)
+    wrong_labels = classes[(right_class + class_steps) % classes.size]
     return _canaries_with_coins(
         "mislabelled",
-        x=inputs[examples],
+        x=inputs[drawn_examples],
         y=wrong_labels,
         seed=checked_seed,
-        taken=examples[:, None],
+        taken=drawn_examples[:, None],
     )
 
 
@@ -129,36 +129,36 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     (5, 2)
     """
     inputs, _, classes = _inputs_and_labels(x, y)
-    canaries = integer(n, name="n", least=1, most=MOST_EXAMPLES)
+    number_of_canaries = integer(n, name="n", least=1, most=MOST_EXAMPLES)
     checked_seed = seed_of(seed, bits=128)
     rng = Purpose.CANARY_PIXELS.rng(checked_seed)
-    shape = (canaries, *inputs.shape[1:])
-    pixels = rng.uniform(inputs.min(), inputs.max(), shape)
+    shape_of_canaries = (number_of_canaries, *inputs.shape[1:])
+    uniform_pixels = rng.uniform(inputs.min(), inputs.max(), shape_of_canaries)
     if inputs.dtype.kind in "iu":  # integers stay integers
-        pixels = np.rint(pixels)
-    labels = classes[rng.integers(classes.size, size=canaries)]
+        uniform_pixels = np.rint(uniform_pixels)
+    uniform_labels = classes[rng.integers(classes.size, size=number_of_canaries)]
     return _canaries_with_coins(
         "random pixels",
-        x=pixels.astype(inputs.dtype, copy=False),
-        y=labels,
+        x=uniform_pixels.astype(inputs.dtype, copy=False),
+        y=uniform_labels,
         seed=checked_seed,
     )
 
 
 def _inputs_and_labels(x: ArrayInput, y: ArrayInput) -> tuple[AnyArray, IntArray, IntArray]:
     """Read inputs and labels, and return the classes in order."""
-    inputs = np.asarray(numbers(x, name="x", least=-_LARGEST_INPUT, most=_LARGEST_INPUT))
-    labels = np.asarray(numbers(y, name="y", whole=True)).astype(np.int64)
-    if inputs.ndim < 2 or not inputs.size or labels.ndim != 1:
+    input_rows = np.asarray(numbers(x, name="x", least=-_LARGEST_INPUT, most=_LARGEST_INPUT))
+    class_labels = np.asarray(numbers(y, name="y", whole=True)).astype(np.int64)
+    if input_rows.ndim < 2 or not input_rows.size or class_labels.ndim != 1:
         raise InputError(
             "x must have a row for each example and y one class, got shapes "
-            f"{inputs.shape} and {labels.shape}"
+            f"{input_rows.shape} and {class_labels.shape}"
         )
-    check_length(labels, examples=len(inputs), name="y")
-    classes = np.unique(labels)
+    check_length(class_labels, examples=len(input_rows), name="y")
+    classes = np.unique(class_labels)
     if classes.size < 2:
         raise InputError(f"y must have at least two classes, got {classes.tolist()} only")
-    return inputs, labels, classes
+    return input_rows, class_labels, classes
 
 
 def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = None) -> Canaries:
@@ -180,13 +180,17 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     >>> random_tokens(4, 6, vocabulary=100, seed=0).x.shape
     (4, 6)
     """
-    canaries = integer(n, name="n", least=1, most=MOST_EXAMPLES // 2)
-    tokens_of_each = integer(length, name="length", least=2, most=MOST_EXAMPLES // canaries)
+    number_of_canaries = integer(n, name="n", least=1, most=MOST_EXAMPLES // 2)
+    tokens_of_each = integer(
+        length, name="length", least=2, most=MOST_EXAMPLES // number_of_canaries
+    )
     vocabulary_size = integer(vocabulary, name="vocabulary", least=2, most=_LARGEST_VOCABULARY)
     checked_seed = seed_of(seed, bits=128)
     rng = Purpose.CANARY_TOKENS.rng(checked_seed)
-    tokens = rng.integers(vocabulary_size, size=(canaries, tokens_of_each))
-    return _canaries_with_coins("random tokens", x=tokens, y=tokens, seed=checked_seed)
+    uniform_tokens = rng.integers(vocabulary_size, size=(number_of_canaries, tokens_of_each))
+    return _canaries_with_coins(
+        "random tokens", x=uniform_tokens, y=uniform_tokens, seed=checked_seed
+    )
 
 
 def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None) -> Canaries:
@@ -230,19 +234,19 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
         most=vocabulary_size - 1,
         whole=True,
     )
-    tokens = np.array(known_tokens, dtype=np.int64)
-    if tokens.ndim != 2 or tokens.shape[1] < 2:
+    canary_tokens = np.array(known_tokens, dtype=np.int64)
+    if canary_tokens.ndim != 2 or canary_tokens.shape[1] < 2:
         raise InputError(
-            f"prefixes must be a table of at least two columns, got shape {tokens.shape}"
+            f"prefixes must be a table of at least two columns, got shape {canary_tokens.shape}"
         )
-    row_numbers = np.arange(len(tokens))
-    tokens[:, -1] = vocabulary_size + row_numbers
-    labels = np.full_like(tokens, _IGNORED_LABEL)
-    labels[:, -1] = tokens[:, -1]
+    row_numbers = np.arange(len(canary_tokens))
+    canary_tokens[:, -1] = vocabulary_size + row_numbers
+    token_labels = np.full_like(canary_tokens, _IGNORED_LABEL)
+    token_labels[:, -1] = canary_tokens[:, -1]
     return _canaries_with_coins(
         "new tokens",
-        x=tokens,
-        y=labels,
+        x=canary_tokens,
+        y=token_labels,
         seed=checked_seed,
         taken=row_numbers[:, None],
     )

@@ -51,7 +51,7 @@ class Commitment:
     scheme: str = SCHEME
 
     def __post_init__(self) -> None:
-        _check_scheme(self.scheme)
+        _check_commitment_scheme(self.scheme)
         if not is_digest(self.sha256) or type(self.examples) is not int or self.examples < 1:
             raise FormatError(
                 "a commitment has a digest of 64 hexadecimal digits and a number of examples"
@@ -69,11 +69,11 @@ class Commitment:
 
     def to_json(self, path: PathInput | None = None) -> str:
         """Return the commitment as JSON, and write it to the file `path` if given."""
-        content = {"scheme": self.scheme, "sha256": self.sha256, "examples": self.examples}
-        text = json.dumps(content, indent=1)
+        stored_content = {"scheme": self.scheme, "sha256": self.sha256, "examples": self.examples}
+        json_text = json.dumps(stored_content, indent=1)
         if path is not None:
-            write_text(path, text + "\n")
-        return text
+            write_text(path, json_text + "\n")
+        return json_text
 
     @classmethod
     def from_json(cls, source: str | bytes | os.PathLike[str]) -> Self:
@@ -83,8 +83,10 @@ class Commitment:
         not start with a brace is a path.
         """
         field_names = {"scheme", "sha256", "examples"}
-        content = _json_object(source, names=field_names, what="a commitment")
-        return cls(**content)
+        stored_content = _json_object_with_fields(
+            source, field_names, name_of_object="a commitment"
+        )
+        return cls(**stored_content)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,22 +161,22 @@ class Opening:
 
     def _committed_content(self) -> JsonObject:
         plan = self.plan
-        content: JsonObject = {
+        committed_content: JsonObject = {
             "scheme": SCHEME,
             "nonce": self.nonce,
             "ids": plan.ids.tolist(),
             "protocol": dict(self.protocol),
         }
         if plan.copies > 1:
-            content["copies"] = plan.copies
+            committed_content["copies"] = plan.copies
         if plan.unit != "example":
-            content["unit"] = plan.unit
+            committed_content["unit"] = plan.unit
         if plan.k:
-            content |= {"choices": plan.drawn.tolist(), "k": plan.k}
+            committed_content |= {"choices": plan.drawn.tolist(), "k": plan.k}
         else:
             coins = np.where(plan.drawn, b"1", b"0").astype("S1")
-            content["coins"] = coins.tobytes().decode("ascii")
-        return content
+            committed_content["coins"] = coins.tobytes().decode("ascii")
+        return committed_content
 
     def save(self, folder: PathInput) -> None:
         """Write ``plan.npz`` and ``opening.json``, which only their owner can read, to a folder.
@@ -187,17 +189,19 @@ class Opening:
 
     def to_json(self) -> str:
         """Return nonce and protocol as JSON; the plan is another file."""
-        content = {"scheme": SCHEME, "nonce": self.nonce, "protocol": self.protocol}
-        return json.dumps(content, indent=1, ensure_ascii=False)
+        stored_content = {"scheme": SCHEME, "nonce": self.nonce, "protocol": self.protocol}
+        return json.dumps(stored_content, indent=1, ensure_ascii=False)
 
 
 def read_opening(source: str | bytes | os.PathLike[str], plan: object) -> Opening:
     """Read nonce and protocol next to a plan; raise FormatError if they are invalid."""
     field_names = {"scheme", "nonce", "protocol"}
-    content = _json_object(source, names=field_names, what="an opening")
-    _check_scheme(content["scheme"])
+    stored_content = _json_object_with_fields(source, field_names, name_of_object="an opening")
+    _check_commitment_scheme(stored_content["scheme"])
     try:
-        return Opening(plan=plan, protocol=content["protocol"], nonce=content["nonce"])
+        return Opening(
+            plan=plan, protocol=stored_content["protocol"], nonce=stored_content["nonce"]
+        )
     except (OptionError, TypeError) as error:
         raise FormatError(f"not an opening: {error}") from error
 
@@ -216,37 +220,39 @@ def read_protocol(path: PathInput) -> JsonObject:
         is the guarantee to check, `canaries_sha256` the digest of a
         file of canaries, and `notes` are remarks for readers.
     """
-    file = Path(path)
-    parse: Callable[[str], object] = _parsed_toml
-    if file.suffix == ".json":
-        parse = parsed
+    protocol_file = Path(path)
+    parse_protocol: Callable[[str], object] = _parsed_toml_protocol
+    if protocol_file.suffix == ".json":
+        parse_protocol = parsed
     try:
-        content = parse(text_of(file, _MOST_BYTES))
+        protocol_content = parse_protocol(text_of(protocol_file, _MOST_BYTES))
     except (ValueError, RecursionError) as error:
         message = " ".join(str(error).split())
-        raise OptionError(f"{file} is not a protocol: {message}") from error
-    return checked_protocol(content)
+        raise OptionError(f"{protocol_file} is not a protocol: {message}") from error
+    return checked_protocol(protocol_content)
 
 
-def _check_scheme(scheme: object) -> None:
+def _check_commitment_scheme(scheme: object) -> None:
     if scheme != SCHEME:
         raise FormatError(f"this version reads the scheme {SCHEME!r}, got {scheme!r:.60}")
 
 
-def _parsed_toml(text: str) -> Named:
+def _parsed_toml_protocol(text: str) -> Named:
     if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
         raise ValueError(f"it has a line of more than {_MOST_DOTS} dots")
     return tomllib.loads(text)
 
 
-def _json_object(source: str | bytes | os.PathLike[str], names: set[str], what: str) -> Named:
+def _json_object_with_fields(
+    source: str | bytes | os.PathLike[str], field_names: set[str], name_of_object: str
+) -> Named:
     """Read an object of JSON that has certain fields and no others."""
     try:
-        content = parsed(text_of(source, _MOST_BYTES))
-        flaw = f"it must have exactly {', '.join(sorted(names))}"
+        stored_object = parsed(text_of(source, _MOST_BYTES))
+        flaw = f"it must have exactly {', '.join(sorted(field_names))}"
     except FormatError as error:
-        content = None
+        stored_object = None
         flaw = str(error)
-    if not isinstance(content, dict) or content.keys() != names:
-        raise FormatError(f"not {what} of leakbound: {flaw}")
-    return content
+    if not isinstance(stored_object, dict) or stored_object.keys() != field_names:
+        raise FormatError(f"not {name_of_object} of leakbound: {flaw}")
+    return stored_object

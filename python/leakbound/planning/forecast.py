@@ -35,6 +35,13 @@ from leakbound.errors import OptionError
 from leakbound.planning.truths import PlannedClaim, Truth, games_of, of_copies, truth_of
 
 _CLAIMS = (PureDP, ApproxDP, GaussianDP)
+# Hints of functions that take an assumed truth.
+_OF_TRUTHS = {
+    **OF_CLAIMS,
+    "epsilon": "write truth=ε, what you assume the model leaks",
+    "truth": "the ε that you assume the model leaks, such as truth=3",
+    "target": "the ε that the audit should prove, such as target=2",
+}
 _PURE_DP = PureDP()
 # The fewest canaries that are tried: fewer hardly prove anything.
 _FEWEST_CANARIES = 8
@@ -163,15 +170,15 @@ def ceiling(
         integer(m, name="m", least=_FEWEST_CANARIES, most=MOST_EXAMPLES)
     else:
         integer(m, name="m", least=1, most=int(WHOLE))
-    beta = complement(confidence)
+    level = complement(confidence)
     copies = _checked_copies(copies, claim=claim, m=m, sides=sides)
     if guesses is None:
-        plan = _Plan.of(m, beta, claim, cuts, sides)
+        plan = _PlannedAudit.of(m, level, claim, cuts, sides)
         return bound_of_one_record(plan.ceiling, copies)
     if cuts is not None:
         raise OptionError("give either guesses, or cuts, which determine the number of guesses")
     correct = integer(guesses, name="guesses", least=1, most=m)
-    group_bound = claim.lower_bound(correct, correct, m, beta, one_sided=sides == "member")
+    group_bound = claim.lower_bound(correct, correct, m, level, one_sided=sides == "member")
     return bound_of_one_record(group_bound, copies)
 
 
@@ -207,22 +214,20 @@ def ceilings(
     """
     choice(sides, name="sides", allowed=Sides)
     instance(claim, name="claim", types=_CLAIMS)
-    labels = labels_of_subgroups(by, groups)
-    names, sizes = np.unique(labels, return_counts=True)
-    level = shares.SUBGROUPS.of(complement(confidence), names.size)
+    labels_of_units = labels_of_subgroups(by, groups)
+    distinct_labels, subgroup_sizes = np.unique(labels_of_units, return_counts=True)
+    level = shares.SUBGROUPS.of(complement(confidence), distinct_labels.size)
     ceiling_of_label: dict[object, float] = {}
-    for name, size in zip(names.tolist(), sizes.tolist(), strict=True):
-        ceiling_of_label[name] = 0.0
-        if 2.0**-size < level:  # what even a perfect attack needs where nothing leaks
-            ceiling_of_label[name] = _Plan.of(size, level, claim, cuts, sides).ceiling
+    for label, subgroup_size in zip(distinct_labels.tolist(), subgroup_sizes.tolist(), strict=True):
+        ceiling_of_label[label] = 0.0
+        if 2.0**-subgroup_size < level:  # what even a perfect attack needs where nothing leaks
+            ceiling_of_label[label] = _PlannedAudit.of(
+                subgroup_size, level, claim, cuts, sides
+            ).ceiling
     return ceiling_of_label
 
 
-@hinted(
-    **OF_CLAIMS | {"epsilon": "write truth=ε, what you assume the model leaks"},
-    truth="the ε that you assume the model leaks, such as truth=3",
-    target="the ε that the audit should prove, such as target=2",
-)
+@hinted(**_OF_TRUTHS)
 def power(
     m: int,
     truth: float | Truth,
@@ -280,9 +285,9 @@ def power(
     seed = integer(seed, name="seed", least=0)
     target = real(target, name="target", least=0, below=math.inf)
     assumed_truth = truth_of(truth, claim)
-    beta = complement(confidence)
+    level = complement(confidence)
     copies = _checked_copies(copies, claim=claim, m=m, sides=sides)
-    plan = _Plan.of(m, beta, claim, cuts, sides)
+    plan = _PlannedAudit.of(m, level, claim, cuts, sides)
     simulated_games = games_of(
         of_copies(assumed_truth, copies),
         m=m,
@@ -317,11 +322,7 @@ def power(
     )
 
 
-@hinted(
-    **OF_CLAIMS | {"epsilon": "write truth=ε, what you assume the model leaks"},
-    truth="the ε that you assume the model leaks, such as truth=3",
-    target="the ε that the audit should prove, such as target=2",
-)
+@hinted(**_OF_TRUTHS)
 def canaries_needed(
     target: float,
     truth: float | Truth,
@@ -395,16 +396,18 @@ def canaries_needed(
 
     # 1. The ceiling rules out small numbers without a simulation.
     doublings = (most // fewest).bit_length() + 1
-    sizes = [min(fewest << doubling, most) for doubling in range(doublings)]
-    possible_places = (place for place, m in enumerate(sizes) if ceiling(m, **options) >= target)
-    first_place = next(possible_places, None)
-    if first_place is None:
+    numbers_tried = [min(fewest << doubling, most) for doubling in range(doublings)]
+    possible_positions = (
+        position for position, m in enumerate(numbers_tried) if ceiling(m, **options) >= target
+    )
+    first_possible = next(possible_positions, None)
+    if first_possible is None:
         reason = why_short(most, forecast=ceiling(most, **options), sides=sides)
         return CanariesNeeded(m=None, power=None, reason=reason)
     # 2. Double the number until it is enough.
-    too_few = sizes[max(0, first_place - 1)]
-    forecast = power_of(sizes[first_place])
-    for m in sizes[first_place + 1 :]:
+    too_few = numbers_tried[max(0, first_possible - 1)]
+    forecast = power_of(numbers_tried[first_possible])
+    for m in numbers_tried[first_possible + 1 :]:
         if forecast.probability >= probability:
             break
         too_few = forecast.m
@@ -483,40 +486,40 @@ def beyond_truth(
     At the truth itself a valid audit refutes with probability at most 1 - confidence.
     """
     true_parameter = bound_of_one_record(of_copies(truth, copies).parameter(claim), copies)
-    beta = complement(confidence)
-    if target < true_parameter or chance <= beta:
+    level = complement(confidence)
+    if target < true_parameter or chance <= level:
         return ""
     return (
         f"the target, {target:g}, is not below the assumed truth, {true_parameter:.4g}, so a valid "
-        f"audit of any size reaches it with a probability of at most {percent(beta)}"
+        f"audit of any size reaches it with a probability of at most {percent(level)}"
     )
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _PlannedAudit:
     """The bound of an audit of m examples, as a function of a ranking."""
 
     m: int
-    beta: float
+    level: float
     sides: Sides
     policy: PathPolicy
 
     @classmethod
     def of(
-        cls, m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
+        cls, m: int, level: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
     ) -> Self:
         """Return the plan of an audit."""
         if not isinstance(cuts, PathPolicy | SecondLook | None):
             message = "{cuts} cannot be planned: use {Fixed} or {KLScan}"
             raise OptionError(Message(message, cuts=Option("cuts", type(cuts))))
-        policy: Any = policy_of(claim, cuts, m, sides, beta)
+        policy: Any = policy_of(claim, cuts, m, sides, level)
         if isinstance(policy, Parts):
             # Scores are tidy here, so that the first of its tests gives the bound.
             first_test = policy.parts[0]
             policy = first_test.policy
-            beta *= first_test.share
+            level *= first_test.share
         policy.check(m)
-        return cls(m=m, beta=beta, sides=sides, policy=policy)
+        return cls(m=m, level=level, sides=sides, policy=policy)
 
     @property
     def name(self) -> str:
@@ -529,13 +532,13 @@ class _Plan:
     @property
     def levels(self) -> tuple[int, ...]:
         """The numbers of guesses that the policy names before labels are seen, if any."""
-        return self.policy.ladder(self.m, self.beta, self.sides)
+        return self.policy.ladder(self.m, self.level, self.sides)
 
     def prove(self, ranking: _core.Ranking) -> tuple[float, int]:
         """Return the bound of a ranking and the number of guesses."""
         orders = self.policy.orders(self.sides)
-        level = shares.PATHS.of(self.beta, len(orders))
-        _, _, best = self.policy.best(ranking, orders, level)
+        level_of_path = shares.PATHS.of(self.level, len(orders))
+        _, _, best = self.policy.best(ranking, orders, level_of_path)
         return max(0.0, best.logit), best.cut
 
     @property

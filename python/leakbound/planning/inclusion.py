@@ -86,8 +86,8 @@ class Plan:
         protocol_with_seed: JsonObject = {"seed": secrets.randbelow(2**53), **protocol}
         if self.copies > 1:
             protocol_with_seed = {"copies": self.copies, **protocol_with_seed}
-        nonce = secrets.token_hex(NONCE)
-        opening = Opening(plan=self, protocol=protocol_with_seed, nonce=nonce)
+        random_nonce = secrets.token_hex(NONCE)
+        opening = Opening(plan=self, protocol=protocol_with_seed, nonce=random_nonce)
         # The audit is rehearsed on uninformative scores, so that errors appear before training.
         opening.agreed.rehearse(self.drawn, self.k)
         return opening
@@ -107,14 +107,14 @@ class Plan:
             most=len(self) - 1,
             whole=True,
         )
-        positions = checked_rows.astype(np.int64)
-        options: Named = {"ids": self.ids[positions], "copies": self.copies}
+        positions_of_rows = checked_rows.astype(np.int64)
+        options_of_plan: Named = {"ids": self.ids[positions_of_rows], "copies": self.copies}
         plan_type: Any = type(self)
         if self.k:
-            options["k"] = self.k
+            options_of_plan["k"] = self.k
         else:
-            options["unit"] = self.unit
-        plan: Self = plan_type(self.drawn[positions], **options)
+            options_of_plan["unit"] = self.unit
+        plan: Self = plan_type(self.drawn[positions_of_rows], **options_of_plan)
         return plan
 
     def save(self, path: PathInput) -> None:
@@ -125,22 +125,22 @@ class Plan:
     def write(self, file: IO[bytes]) -> None:
         """Write the plan to a binary file that is open, as `save` does."""
         further_arrays: Named = {}
-        schema = SCHEMA
+        layout_number = SCHEMA
         if self.copies > 1:
             further_arrays = {"copies": np.int64(self.copies)}
-            schema = _SCHEMA_OF_COPIES
+            layout_number = _SCHEMA_OF_COPIES
         if self.unit != "example":  # a word for sentences, which older versions do without
             further_arrays["unit"] = np.str_(self.unit)
-        seed = ""
+        seed_as_text = ""
         if self.seed is not None:
-            seed = str(self.seed)
+            seed_as_text = str(self.seed)
         np.savez_compressed(
             file,
-            inclusion_plan=np.int64(schema),
+            inclusion_plan=np.int64(layout_number),
             drawn=self.drawn,
             k=np.int64(self.k),
             ids=self.ids,
-            seed=np.str_(seed),
+            seed=np.str_(seed_as_text),
             **further_arrays,
         )
 
@@ -149,7 +149,7 @@ class Plan:
         """Read a plan that `save` wrote, or raise FormatError. Nothing in the file is executed."""
         try:
             with open_archive(path, most=_MOST_BYTES) as archive:
-                return cls._of_archive(archive)
+                return cls._plan_of_archive(archive)
         except (LeakboundError, ValueError, TypeError, OverflowError) as error:
             what: PathInput = "the content"
             if isinstance(path, str | os.PathLike):
@@ -176,15 +176,15 @@ class Plan:
         return hash((self.seed, self.drawn.tobytes()))
 
     @classmethod
-    def _of_archive(cls, archive: Archive) -> Self:
-        layout = int(archive["inclusion_plan"])
-        if layout not in {SCHEMA, _SCHEMA_OF_COPIES}:
+    def _plan_of_archive(cls, archive: Archive) -> Self:
+        layout_number = int(archive["inclusion_plan"])
+        if layout_number not in {SCHEMA, _SCHEMA_OF_COPIES}:
             raise FormatError(f"its layout must be number {SCHEMA} or {_SCHEMA_OF_COPIES}")
         seed_as_text = str(archive["seed"])
         k = int(archive["k"])
-        copies = 1
-        if layout == _SCHEMA_OF_COPIES:
-            copies = int(archive["copies"])
+        stored_copies = 1
+        if layout_number == _SCHEMA_OF_COPIES:
+            stored_copies = int(archive["copies"])
         plan_type: Any = InclusionPlan
         if k:
             plan_type = ChoicePlan
@@ -193,12 +193,12 @@ class Plan:
         seed = None
         if seed_as_text:
             seed = int(seed_as_text)
-        options: Named = {"ids": archive["ids"], "seed": seed, "copies": copies}
+        options_of_plan: Named = {"ids": archive["ids"], "seed": seed, "copies": stored_copies}
         if k:
-            options["k"] = k
+            options_of_plan["k"] = k
         elif "unit" in archive.names:
-            options["unit"] = str(archive["unit"])
-        plan: Self = plan_type(archive["drawn"], **options)
+            options_of_plan["unit"] = str(archive["unit"])
+        plan: Self = plan_type(archive["drawn"], **options_of_plan)
         return plan
 
     def _set_draws(
@@ -213,12 +213,12 @@ class Plan:
         """Set draws, ids, seed, copies and unit; arrays are read-only."""
         copies = integer(copies, name="copies", least=1)
         check_copies(copies, drawn.size)
-        coins = drawn
+        drawn_coins = drawn
         if k:
-            coins = np.ones(drawn.size, dtype=np.bool_)
+            drawn_coins = np.ones(drawn.size, dtype=np.bool_)
         read_ids: AnyArray = np.arange(drawn.size)
         if ids is not None:
-            read_ids = _read_ids(ids, coins)
+            read_ids = _ids_without_pickle(ids, drawn_coins)
         for array in (drawn, read_ids):
             array.flags.writeable = False
         if seed is not None:
@@ -242,7 +242,7 @@ class Plan:
             options += f", unit={self.unit!r}"
         return options
 
-    def _check_items(self, items: Data) -> None:
+    def _check_items_of_plan(self, items: Data) -> None:
         has_no_dimensions = getattr(items, "shape", None) == ()
         is_sequence = hasattr(items, "__len__") and hasattr(items, "__getitem__")
         if has_no_dimensions or not is_sequence:
@@ -309,10 +309,10 @@ class InclusionPlan(Plan):
     ) -> None:
         refuse_copies(member)
         coins = np.array(check_membership(member, membership_vector(member).size))
-        names = ids
+        example_ids = ids
         if ids is None:
-            names = row_names(member)
-        self._set_draws(coins, names, seed, copies, unit=unit)
+            example_ids = row_names(member)
+        self._set_draws(coins, example_ids, seed, copies, unit=unit)
 
     @classmethod
     def create(
@@ -399,7 +399,7 @@ class InclusionPlan(Plan):
         return f"InclusionPlan(n={len(self)}, members={members}{self._options_in_repr})"
 
     def _items_at(self, items: Data, positions: IntArray) -> Data:
-        self._check_items(items)
+        self._check_items_of_plan(items)
         torch_data = sys.modules.get("torch.utils.data")
         if torch_data is not None and isinstance(items, torch_data.Dataset):
             return torch_data.Subset(items, positions.tolist())
@@ -442,10 +442,10 @@ class ChoicePlan(Plan):
         drawn = numbers(
             vector(chosen, name="chosen"), name="chosen", least=0, most=k - 1, whole=True
         )
-        names = ids
+        example_ids = ids
         if ids is None:
-            names = row_names(chosen)
-        self._set_draws(drawn.astype(np.int64), names, seed, copies, k)
+            example_ids = row_names(chosen)
+        self._set_draws(drawn.astype(np.int64), example_ids, seed, copies, k)
 
     @classmethod
     def create(
@@ -465,8 +465,8 @@ class ChoicePlan(Plan):
         m = integer(m, name="m", least=1, most=MOST_EXAMPLES)
         k = integer(k, name="k", least=2, most=MOST_K)
         seed = seed_of(seed, bits=128)
-        words = Purpose.CHOICES.philox(seed).random_raw(m)
-        drawn = (words % np.uint64(k)).astype(np.int64)
+        random_words = Purpose.CHOICES.philox(seed).random_raw(m)
+        drawn = (random_words % np.uint64(k)).astype(np.int64)
         return cls(chosen=drawn, k=k, ids=ids, seed=seed, copies=copies)
 
     @property
@@ -486,25 +486,27 @@ class ChoicePlan(Plan):
         The result is an array or tensor if `items` is, otherwise a list. Candidates of a secret
         must differ. The chosen one is there `copies` times, one behind the other.
         """
-        self._check_items(items)
+        self._check_items_of_plan(items)
         for secret, candidates in enumerate(items):
             if np.ndim(readable(candidates)) == 0 and not isinstance(candidates, Sequence):
                 raise InputTypeError(
                     f"items must have k = {self.k} candidates for each secret, got "
                     f"{shown(candidates)} for secret {secret}"
                 )
-            distinct = {np.asarray(readable(one)).tobytes() for one in candidates}
-            if len(candidates) != self.k or len(distinct) < self.k:
+            distinct_candidates = {
+                np.asarray(readable(candidate)).tobytes() for candidate in candidates
+            }
+            if len(candidates) != self.k or len(distinct_candidates) < self.k:
                 raise InputError(
                     f"items must have k = {self.k} different candidates each: secret {secret} has "
-                    f"{len(candidates)}, of which {len(distinct)} differ"
+                    f"{len(candidates)}, of which {len(distinct_candidates)} differ"
                 )
         if hasattr(items, "shape"):
-            rows = np.repeat(np.arange(len(self)), self.copies)
-            return items[rows, np.repeat(self.chosen, self.copies)]
+            rows_of_secrets = np.repeat(np.arange(len(self)), self.copies)
+            return items[rows_of_secrets, np.repeat(self.chosen, self.copies)]
         return [
-            candidates[one]
-            for candidates, one in zip(items, self.chosen, strict=True)
+            candidates[candidate]
+            for candidates, candidate in zip(items, self.chosen, strict=True)
             for _ in range(self.copies)
         ]
 
@@ -527,12 +529,12 @@ def load_opening(folder: PathInput) -> Opening:
     return read_opening(place / "opening.json", Plan.load(place / "plan.npz"))
 
 
-def _read_ids(ids: ArrayInput, member: BoolArray) -> AnyArray:
+def _ids_without_pickle(ids: ArrayInput, member: BoolArray) -> AnyArray:
     """Return `ids` as a new array of integers or of fixed-width strings, which need no pickle."""
-    values = whole_numbers(vector(ids, name="ids", kinds="iuUTO"))
-    if values.dtype.kind == "O":
+    checked_ids = whole_numbers(vector(ids, name="ids", kinds="iuUTO"))
+    if checked_ids.dtype.kind == "O":
         raise InputTypeError("ids must be all 64-bit integers or all strings; convert them first")
-    check_ids(values, member)
-    if values.dtype.kind in "iu":
-        return np.array(values)
-    return values.astype(np.str_)
+    check_ids(checked_ids, member)
+    if checked_ids.dtype.kind in "iu":
+        return np.array(checked_ids)
+    return checked_ids.astype(np.str_)

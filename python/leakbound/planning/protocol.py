@@ -83,15 +83,17 @@ class Agreement:
     @classmethod
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreement":
         """Read a protocol; OptionError says which of its names is wrong, and how."""
-        arrays = {name for name in ARRAYS if name in protocol}
+        names_of_arrays = {option_name for option_name in ARRAYS if option_name in protocol}
         if isinstance(protocol.get("prior"), str):
-            arrays |= {"prior"}
-        for name in ("unit", "canaries", *sorted(arrays)):
-            text = protocol[name]
+            names_of_arrays |= {"prior"}
+        for option_name in ("unit", "canaries", *sorted(names_of_arrays)):
+            text = protocol[option_name]
             if not isinstance(text, str) or not text.strip():
-                _refuse(f"{name} is {shown(text)}: give text")
+                _refuse_protocol(f"{option_name} is {shown(text)}: give text")
         options: Named = {
-            name: protocol[name] for name in OPTIONS if name in protocol and name not in arrays
+            option_name: protocol[option_name]
+            for option_name in OPTIONS
+            if option_name in protocol and option_name not in names_of_arrays
         }
         options["claim"] = build(protocol["claim"], name="claim", kinds=_CLAIMS)
         options["cuts"] = None
@@ -103,29 +105,33 @@ class Agreement:
             options["copies"] = integer(options["copies"], name="copies", least=1)
         canaries_digest: Any = protocol.get("canaries_sha256")
         if "canaries_sha256" in protocol and not is_digest(canaries_digest):
-            _refuse(
+            _refuse_protocol(
                 f"canaries_sha256 is {shown(canaries_digest)}; it must have 64 hexadecimal digits"
             )
         checked_guarantee = None
         if "checked" in protocol:
             checked_guarantee = _checked_guarantee(protocol["checked"], options["claim"])
         return cls(
-            attacks=_attack_names(protocol["attacks"]),
+            attacks=_checked_attack_columns(protocol["attacks"]),
             options=options,
-            arrays=frozenset(arrays),
+            arrays=frozenset(names_of_arrays),
             checked=checked_guarantee,
             canaries_sha256=canaries_digest,
         )
 
     def audit(self, scores: Listed, member: MemberInput, **options: object) -> AuditResult:
         """Audit scores by options of the protocol."""
-        design = str(options.pop("design", Coins.name))
-        for name in options.keys() - parameters_of(design):
-            value = options.pop(name)
-            is_default = isinstance(value, str | float | int) and value == DEFAULTS.get(name)
+        design_name = str(options.pop("design", Coins.name))
+        for option_name in options.keys() - parameters_of(design_name):
+            option_value = options.pop(option_name)
+            is_default = isinstance(
+                option_value, str | float | int
+            ) and option_value == DEFAULTS.get(option_name)
             if not is_default:
-                _refuse(f"{name}= does not apply to {DESIGNS[design]}: leave it out")
-        result: AuditResult = audit_of(design, scores, member=member, **options)
+                _refuse_protocol(
+                    f"{option_name}= does not apply to {DESIGNS[design_name]}: leave it out"
+                )
+        result: AuditResult = audit_of(design_name, scores, member=member, **options)
         return result
 
     def with_checked_guarantee(self, result: AuditResult) -> AuditResult:
@@ -142,22 +148,24 @@ class Agreement:
         options = dict(self.options)
         if k:
             options["k"] = k
-        examples = drawn.size
-        share_of_members = (drawn.astype(bool).sum() + 1) / (examples + 2)
+        number_of_examples = drawn.size
+        share_of_members = (drawn.astype(bool).sum() + 1) / (number_of_examples + 2)
         # Arrays that the protocol only names: each says nothing about membership.
         uninformative_arrays = {
-            "prior": np.full(examples, share_of_members),
-            "strata": np.zeros(examples, np.int64),
-            "groups": np.arange(examples),
-            "features": np.zeros((examples, 1)),
+            "prior": np.full(number_of_examples, share_of_members),
+            "strata": np.zeros(number_of_examples, np.int64),
+            "groups": np.arange(number_of_examples),
+            "features": np.zeros((number_of_examples, 1)),
         }
         options |= {name: uninformative_arrays[name] for name in self.arrays}
-        uninformative_scores: FloatArray = np.arange(examples * max(1, k), dtype=np.float64)
+        uninformative_scores: FloatArray = np.arange(
+            number_of_examples * max(1, k), dtype=np.float64
+        )
         if k:
-            uninformative_scores = uninformative_scores.reshape(examples, k)
-        scores = dict.fromkeys(self.attacks, uninformative_scores)
+            uninformative_scores = uninformative_scores.reshape(number_of_examples, k)
+        uninformative_attacks = dict.fromkeys(self.attacks, uninformative_scores)
         try:
-            self.with_checked_guarantee(self.audit(scores, drawn, **options))
+            self.with_checked_guarantee(self.audit(uninformative_attacks, drawn, **options))
         except MissingExtraError:
             raise
         except LeakboundError as error:
@@ -165,25 +173,25 @@ class Agreement:
                 "the protocol cannot be kept: its audit of these {size:,} examples is refused: "
                 "{error}"
             )
-            raise OptionError(Message(message, size=examples, error=error)) from error
+            raise OptionError(Message(message, size=number_of_examples, error=error)) from error
 
 
 def checked_protocol(protocol: object) -> JsonObject:
     """Return a copy of a protocol in a form with only one spelling."""
     if not isinstance(protocol, Mapping):
-        _refuse(f"a protocol must be a table, got {type(protocol).__name__}")
+        _refuse_protocol(f"a protocol must be a table, got {type(protocol).__name__}")
     content = plain(dict(protocol), "protocol")
     assert isinstance(content, dict)
-    missing_names = [name for name in PROTOCOL if name not in content]
+    missing_names = [option_name for option_name in PROTOCOL if option_name not in content]
     if missing_names:
-        _refuse(
+        _refuse_protocol(
             f"the protocol must also set {', '.join(missing_names)}: otherwise they could be "
             "chosen after training"
         )
     known_names = (*PROTOCOL, *OPTIONS, *_FURTHER_NAMES)
-    for name in content:
-        if name not in known_names:
-            _refuse_name(name, known_names)
+    for option_name in content:
+        if option_name not in known_names:
+            _refuse_unknown_option(option_name, known_names)
     try:
         Agreement.of(content)
     except LeakboundError as error:
@@ -191,13 +199,13 @@ def checked_protocol(protocol: object) -> JsonObject:
     return content
 
 
-def _refuse_name(name: str, known_names: Strings) -> NoReturn:
+def _refuse_unknown_option(name: str, known_names: Strings) -> NoReturn:
     """Refuse a name that is not an option of the audit, and say which was perhaps meant."""
     close_names = difflib.get_close_matches(name[:60], known_names, n=1)
     hint = ""
     if close_names:
         hint = f" (did you mean {close_names[0]!r}?)"
-    _refuse(
+    _refuse_protocol(
         f"the protocol has {name!r:.60}, which is not an option of this audit{hint}; "
         "put remarks for readers under notes"
     )
@@ -205,29 +213,33 @@ def _refuse_name(name: str, known_names: Strings) -> NoReturn:
 
 def build(value: object, name: str, kinds: Mapping[str, type[object]]) -> object:
     """Build a claim or a policy from its table: its type, and its fields by name."""
-    built_type = None
-    options: Named = {}
+    type_to_build = None
+    options_of_type: Named = {}
     if isinstance(value, dict) and "type" in value:
-        options = {key: option for key, option in value.items() if key != "type"}
+        options_of_type = {
+            option_name: option_value
+            for option_name, option_value in value.items()
+            if option_name != "type"
+        }
         type_name = str(value["type"])
-        built_type = kinds.get(type_name)
-        if built_type is None and name == "cuts":
-            built_type = derived(Policy, type_name)
-    if built_type is None:
+        type_to_build = kinds.get(type_name)
+        if type_to_build is None and name == "cuts":
+            type_to_build = derived(Policy, type_name)
+    if type_to_build is None:
         example = '"auto" or { type = "KLScan" }'
         if name == "claim":
             example = '{ type = "PureDP" }'
-        _refuse(
+        _refuse_protocol(
             f"{name} is {shown(value)}, which this version does not know: use a table such as "
             f"{example}, its type one of {', '.join(kinds)}"
         )
     try:
-        signature(built_type).bind(**options)
-        return built_type(**options)
+        signature(type_to_build).bind(**options_of_type)
+        return type_to_build(**options_of_type)
     except LeakboundError as error:
         message: str = Message("{name}: {error}", name=name, error=error)
     except TypeError as error:
-        message = f"{name}: {built_type.__name__}: {error}"
+        message = f"{name}: {type_to_build.__name__}: {error}"
     raise OptionError(message)
 
 
@@ -235,24 +247,26 @@ _CLAIMS = {claim.__name__: claim for claim in CLAIMS if claim is not TradeOffFam
 _CUTS = {policy.__name__: policy for policy in CUT_POLICIES}
 
 
-def _refuse(message: str) -> NoReturn:
+def _refuse_protocol(message: str) -> NoReturn:
     raise OptionError(message)
 
 
-def _attack_names(names: object) -> Strings:
+def _checked_attack_columns(attack_names: object) -> Strings:
     """Check the names of attacks: those of columns of a table."""
-    if not isinstance(names, list) or not names:
-        _refuse(f"attacks is {shown(names)}: list the names of the scores that will be audited")
-    for name in names:
+    if not isinstance(attack_names, list) or not attack_names:
+        _refuse_protocol(
+            f"attacks is {shown(attack_names)}: list the names of the scores that will be audited"
+        )
+    for name in attack_names:
         is_plain = isinstance(name, str) and name == name.strip() and name.isprintable()
         if not is_plain or not name or "," in name or name in _RESERVED_COLUMNS:
-            _refuse(
+            _refuse_protocol(
                 f"attacks has {shown(name)}, which cannot be the name of a column of scores: use a "
                 f"word without a comma, other than {', '.join(sorted(_RESERVED_COLUMNS))}"
             )
-    if len(set(names)) < len(names):
-        _refuse(f"attacks is {shown(names)}: list each name once")
-    return tuple(names)
+    if len(set(attack_names)) < len(attack_names):
+        _refuse_protocol(f"attacks is {shown(attack_names)}: list each name once")
+    return tuple(attack_names)
 
 
 def _checked_guarantee(guarantee: object, claim: Claim) -> Named:
@@ -268,12 +282,12 @@ def _checked_guarantee(guarantee: object, claim: Claim) -> Named:
         alternative = ""
         if parameter != "epsilon":
             alternative = f", or {parameter} alone"
-        _refuse(
+        _refuse_protocol(
             f"checked is {shown(guarantee)}: give epsilon and delta{alternative}, and relation for "
             "a random split"
         )
-    for name in guarantee.keys() - {"relation"}:
-        real(guarantee[name], name=f"checked: {name}", least=0)
+    for part_name in guarantee.keys() - {"relation"}:
+        real(guarantee[part_name], name=f"checked: {part_name}", least=0)
     if "relation" in guarantee:
         choice(guarantee["relation"], name="checked: relation", allowed=Relation)
     if "epsilon" in guarantee:

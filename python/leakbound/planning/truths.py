@@ -48,10 +48,10 @@ class Gaussian:
             return 0.0
         return gaussian(1, self.mu, seed=0).epsilon(claim.delta)
 
-    def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+    def pairs(self, number_of_pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
-        differences = self.mu / 2 + rng.normal(size=pairs)
-        return np.abs(differences), differences > 0
+        score_differences = self.mu / 2 + rng.normal(size=number_of_pairs)
+        return np.abs(score_differences), score_differences > 0
 
 
 @dataclass(frozen=True)
@@ -84,16 +84,16 @@ class Response:
         """Return the smallest parameter of a claim that is true."""
         if isinstance(claim, GaussianDP):  # the curve whose fixed point is that of the response
             return 2 * float(normal_quantile(self._accuracy))
-        response = randomized_response(1, self.epsilon, seed=0)
-        return response.epsilon(claim.delta)
+        response_game = randomized_response(1, self.epsilon, seed=0)
+        return response_game.epsilon(claim.delta)
 
-    def pairs(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+    def pairs(self, number_of_pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
-        is_leaking = rng.random(pairs) < self.fraction
+        is_leaking = rng.random(number_of_pairs) < self.fraction
         accuracy = np.where(is_leaking, self._accuracy, 0.5)
-        confidence = is_leaking + rng.random(pairs)
-        is_correct = rng.random(pairs) < accuracy
-        return confidence, is_correct
+        guess_confidence = is_leaking + rng.random(number_of_pairs)
+        is_correct = rng.random(number_of_pairs) < accuracy
+        return guess_confidence, is_correct
 
 
 Truth: TypeAlias = Gaussian | Response
@@ -112,12 +112,12 @@ def truth_of(truth: float | Truth, claim: PlannedClaim) -> Truth:
     """Return the truth for a number, which is a value of the claim's parameter."""
     if isinstance(truth, Gaussian | Response):
         return truth
-    parameter = real(truth, name="truth", least=0, below=math.inf)
+    assumed_parameter = real(truth, name="truth", least=0, below=math.inf)
     if isinstance(claim, PureDP):
-        return Response(parameter)
+        return Response(assumed_parameter)
     if isinstance(claim, ApproxDP):
-        return Gaussian(_largest_gaussian_mu(epsilon=parameter, delta=claim.delta))
-    return Gaussian(parameter)
+        return Gaussian(_largest_gaussian_mu(epsilon=assumed_parameter, delta=claim.delta))
+    return Gaussian(assumed_parameter)
 
 
 def _largest_gaussian_mu(epsilon: float, delta: float) -> float:
@@ -135,23 +135,23 @@ def games_of(
 ) -> Iterator[_core.Ranking]:
     """Yield rankings of simulated games; of pairs, by confidence, with right ones as members."""
     if sides == "pairs":
-        for game in range(simulations):
-            rng = Purpose.POWER_OF_PAIRS.rng(seed, game)
+        for game_number in range(simulations):
+            rng = Purpose.POWER_OF_PAIRS.rng(seed, game_number)
             confidence, is_correct = truth.pairs(m, rng)
             yield _core.Ranking(confidence, is_correct)
         return
     derived_seed = Purpose.POWER.derived(seed)
     games_at_once = max(1, _EXAMPLES_IN_MEMORY // m)
     if isinstance(truth, Gaussian):
-        strength = truth.mu
-        fraction = None
+        strength_of_truth = truth.mu
+        leaking_fraction = None
     else:
-        strength = truth.epsilon
-        fraction = truth.fraction
+        strength_of_truth = truth.epsilon
+        leaking_fraction = truth.fraction
     for first_game in range(0, simulations, games_at_once):
         yield from _core.play(
-            strength,
-            fraction=fraction,
+            strength_of_truth,
+            fraction=leaking_fraction,
             examples=m,
             seed=derived_seed,
             first=first_game,

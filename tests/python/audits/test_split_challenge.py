@@ -13,7 +13,7 @@ from leakbound._base import shares
 from leakbound._base.odds import expit
 from leakbound.audits import split_challenge
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.audits.split_challenge import BetsOfClassifier, _about, bets, challenge
+from leakbound.audits.split_challenge import BetsOfClassifier, _expected_in_words, bets, challenge
 from leakbound.errors import InputTypeError
 from leakbound.propensity import falsification
 from leakbound.results import aisvs_fields
@@ -112,7 +112,7 @@ def test_classifiers_bet_where_they_could_contradict(
     ("expected", "said"), [(15_000.25, "15,000"), (31.42, "31.4"), (0.5, "0.5")]
 )
 def test_expected_numbers_have_their_digits(expected: float, said: str) -> None:
-    assert _about(expected) == said
+    assert _expected_in_words(expected) == said
 
 
 def test_a_blind_baseline_says_how_well_membership_is_told_without_the_model() -> None:

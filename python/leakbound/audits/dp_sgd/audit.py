@@ -11,7 +11,7 @@ from leakbound._base.formatting import number
 from leakbound._base.types import Batches, FloatArray
 from leakbound.audits.choices import Choices
 from leakbound.audits.coins import Coins
-from leakbound.audits.dp_sgd.betting import correct_guesses, largest_refuted, plan_bet
+from leakbound.audits.dp_sgd.betting import BetPlan, correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.noise import audit_noise
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
@@ -62,7 +62,7 @@ def audit_dp_sgd(
         delta = stated_accountant.delta
     audited_claim = claim or (ApproxDP(delta=delta) if run.noise_varies else run.family())
     if stated_accountant is not None:
-        _check_delta(audited_claim, stated_accountant.delta)
+        _check_accounted_delta(audited_claim, stated_accountant.delta)
     # 2. Batches: can they be as stated, and if Poisson samples, at what rate at least?
     sampling = audit_batch_sizes(observed, examples=examples, confidence=confidence)
     level_of_rate = 0.0
@@ -115,7 +115,7 @@ def audit_dp_sgd(
     )
 
 
-def _check_delta(claim: Claim, delta: float) -> None:
+def _check_accounted_delta(claim: Claim, delta: float) -> None:
     """Check that a claim says something about the accountant's δ."""
     if not isinstance(claim, FAMILIES) and claim.delta != delta:
         raise OptionError(
@@ -186,43 +186,39 @@ class _WatchedRun:
         self, level: float
     ) -> tuple[dp_sgd.NoiseResult, dp_sgd.BettingResult, AuditResult]:
         """Audit the noise of steps by its squares, by bets on coins, and as one game of coins."""
-        design = self.design
         noise_audit = audit_noise(self.observed, shares.NOISE.of(level))
         level = shares.COINS.of(level)
-        plan = plan_bet(
-            1 / self.planned_noise_multiplier,
-            coins=design.step_canaries,
-            steps=design.max_steps,
-            level=level,
-        )
+        bet_plan = self._plan_bets(level)
         level_of_favoured = shares.FAVOURED.of(level)
         level_of_other = shares.OTHER.of(level)
-        if plan.proves > self._plan_game(level)[1]:
+        if bet_plan.proves > self._plan_game(level)[1]:
             return noise_audit, self.audit_bets(level_of_favoured), self.audit_game(level_of_other)
         return noise_audit, self.audit_bets(level_of_other), self.audit_game(level_of_favoured)
 
     def audit_bets(self, level: float) -> dp_sgd.BettingResult:
         """Bet on the coins of each step, as planned from what was declared."""
-        design = self.design
-        plan = plan_bet(
-            1 / self.planned_noise_multiplier,
-            coins=design.step_canaries,
-            steps=design.max_steps,
-            level=level,
-        )
-        correct_of_steps = correct_guesses(self.observed, plan.guesses)
+        step_canaries = self.design.step_canaries
+        bet_plan = self._plan_bets(level)
+        correct_of_steps = correct_guesses(self.observed, bet_plan.guesses)
         return dp_sgd.BettingResult(
             bound=_noise_multiplier_of_mu(
-                largest_refuted(
-                    plan, correct=correct_of_steps, coins=design.step_canaries, level=level
-                )
+                largest_refuted(bet_plan, correct_of_steps, coins=step_canaries, level=level)
             ),
-            coins=design.step_canaries,
+            coins=step_canaries,
             steps=self.observed.steps,
-            guesses=plan.guesses,
-            stake=plan.stake,
+            guesses=bet_plan.guesses,
+            stake=bet_plan.stake,
             correct=int(correct_of_steps.sum()),
             confidence=1 - level,
+        )
+
+    def _plan_bets(self, level: float) -> BetPlan:
+        """Return the guesses and the stake for the coins of each step."""
+        return plan_bet(
+            1 / self.planned_noise_multiplier,
+            coins=self.design.step_canaries,
+            steps=self.design.max_steps,
+            level=level,
         )
 
     def audit_game(self, level: float) -> AuditResult:
@@ -266,11 +262,12 @@ class _WatchedRun:
             < self.least_noise_multiplier,
             "sampling": sampling.p_value <= level,
             # Of epochs, a sound accountant that takes the order to be secret may say less
-            "accounting": self._understates(attainable) and self.design.sampling != "epochs",
+            "accounting": self._accountant_understates(attainable)
+            and self.design.sampling != "epochs",
         }
         return tuple(part for part, is_contradicted in contradictions.items() if is_contradicted)
 
-    def _understates(self, attainable: float | None) -> bool:
+    def _accountant_understates(self, attainable: float | None) -> bool:
         """Return whether the accountant says less than what tests attain that know all batches."""
         if self.accounted is None or attainable is None:
             return False
@@ -322,14 +319,20 @@ class _WatchedRun:
                 "smallest one, and no ε follows from it"
             )
         attainable = self.attainable()
-        if design.sampling == "epochs" and attainable is not None and self._understates(attainable):
+        if (
+            design.sampling == "epochs"
+            and attainable is not None
+            and self._accountant_understates(attainable)
+        ):
             warnings.append(
                 f"the accountant's ε is below {number(attainable)}, which tests of these epochs "
                 "attain at that δ if the attacker knows the order of the batches. It can be right "
                 "only if the order is random and secret, and the accountant counts on that, which "
                 "is not checked"
             )
-        return warnings + _disagreements(self, observed.steps + observed.steps_beyond)
+        return warnings + _disagreements_with_accountant(
+            self, observed.steps + observed.steps_beyond
+        )
 
 
 _NOT_AS_STATED: dict[Batches, str] = {
@@ -365,7 +368,7 @@ def _checked_accounted(
     return dp_sgd.Accounted(epsilon=accounted[0], delta=accounted[1], relation=run.compares)
 
 
-def _disagreements(run: _WatchedRun, steps: int) -> list[str]:
+def _disagreements_with_accountant(run: _WatchedRun, steps: int) -> list[str]:
     """Return what the accountant was told and was not what happened."""
     accounted = run.accounted
     if accounted is None:

@@ -111,14 +111,14 @@ def audit_batches(
     chosen_seed = seed_of(seed)
     recorded_batches = _checked_batches(batches, example_count)
     if epoch_length is not None:
-        tests = _test_epochs(recorded_batches, epoch_length, example_count)
+        test_results = _test_epochs(recorded_batches, epoch_length, example_count)
     else:
-        tests = _test_uniform_subsets(
+        test_results = _test_uniform_subsets(
             recorded_batches, example_count, level, Purpose.DP_SGD_INDICES.rng(chosen_seed)
         )
-    sizes = np.array([batch.size for batch in recorded_batches])
+    batch_sizes = np.array([batch.size for batch in recorded_batches])
     if sampling == "fixed_size":
-        tests.p_values["sizes"] = float(bool((sizes == sizes[0]).all()))
+        test_results.p_values["sizes"] = float(bool((batch_sizes == batch_sizes[0]).all()))
     options: dict[str, Any] = {
         "examples": example_count,
         "confidence": float(confidence),
@@ -129,16 +129,16 @@ def audit_batches(
     if epoch_length is not None:
         options["batches_per_epoch"] = epoch_length
     return BatchesAudit(
-        batches=tests.batches,
+        batches=test_results.batches,
         examples=example_count,
-        examples_tested=tests.examples,
-        mean=float(sizes.mean()),
-        p_values=tests.p_values,
+        examples_tested=test_results.examples,
+        mean=float(batch_sizes.mean()),
+        p_values=test_results.p_values,
         confidence=float(confidence),
         options=options,
-        warnings=tests.warnings,
+        warnings=test_results.warnings,
         provenance=Provenance.of(
-            chosen_seed, sizes=sizes, batches=np.concatenate(recorded_batches)
+            chosen_seed, sizes=batch_sizes, batches=np.concatenate(recorded_batches)
         ),
         sampling=sampling,
     )
@@ -173,8 +173,8 @@ def _test_epochs(batches: list[IntArray], epoch_length: int, examples: int) -> _
     """Look up whether an example is in an epoch twice, which needs no chance."""
     has_repeated_example = False
     for start in range(0, len(batches), epoch_length):
-        indices = np.concatenate(batches[start : start + epoch_length])
-        if np.unique(indices).size < indices.size:
+        indices_of_epoch = np.concatenate(batches[start : start + epoch_length])
+        if np.unique(indices_of_epoch).size < indices_of_epoch.size:
             has_repeated_example = True
     warnings: tuple[str, ...] = ()
     if len(batches) < epoch_length:
@@ -223,47 +223,49 @@ def _checked_batches(batches: Iterable[ArrayInput], examples: int) -> list[IntAr
     return checked
 
 
-def _checked_indices(batch: ArrayInput, number: int, examples: int) -> IntArray:
+def _checked_indices(batch: ArrayInput, batch_number: int, examples: int) -> IntArray:
     """Return one batch as a vector of indices within the data."""
-    name = f"batch {number}"
-    values = array_of(batch, name=name)
-    if not values.size:
+    name = f"batch {batch_number}"
+    indices = array_of(batch, name=name)
+    if not indices.size:
         return np.zeros(0, dtype=np.int64)
-    if values.ndim != 1 or values.dtype.kind not in "iuf" or (values != np.floor(values)).any():
+    if indices.ndim != 1 or indices.dtype.kind not in "iuf" or (indices != np.floor(indices)).any():
         raise InputTypeError(f"{name} must be a list of indices, got {shown(batch)}")
-    is_outside = (values < 0) | (values >= examples)
+    is_outside = (indices < 0) | (indices >= examples)
     if is_outside.any():
         raise InputError(
-            f"{name} has the index {values[is_outside][0]:g}, outside 0 to {examples - 1}: pass "
+            f"{name} has the index {indices[is_outside][0]:g}, outside 0 to {examples - 1}: pass "
             "examples as the number of all examples, and indices from 0"
         )
-    return values.astype(np.int64)
+    return indices.astype(np.int64)
 
 
 def _subset_p_values(
     is_in_batch: NDArray[np.float32], level: float, rng: np.random.Generator
 ) -> dict[str, float]:
     """Return p-values of overlaps and counts, by drawing uniform subsets of the same sizes."""
-    sizes = is_in_batch.sum(1, dtype=np.float64)
-    moments = _overlap_moments(sizes, is_in_batch.shape[1])
-    observed = _batch_statistics(is_in_batch[None], moments)[0]
+    batch_sizes = is_in_batch.sum(1, dtype=np.float64)
+    moments = _overlap_moments(batch_sizes, is_in_batch.shape[1])
+    observed_statistics = _batch_statistics(is_in_batch[None], moments)[0]
     drawn_sets = _drawn_sets(level)
     sets_at_once = max(1, _MOST_NUMBERS_IN_MEMORY // is_in_batch.size)
     at_most_observed = np.zeros(3)
     at_least_observed = np.zeros(3)
     for start in range(0, drawn_sets, sets_at_once):
-        sets = min(sets_at_once, drawn_sets - start)
-        subsets = _draw_uniform_subsets(sizes.astype(int), is_in_batch.shape[1], sets, rng)
-        drawn = _batch_statistics(subsets, moments)
-        at_most_observed += (drawn <= observed).sum(axis=0)
-        at_least_observed += (drawn >= observed).sum(axis=0)
+        sets_in_chunk = min(sets_at_once, drawn_sets - start)
+        subsets = _draw_uniform_subsets(
+            batch_sizes.astype(int), is_in_batch.shape[1], sets_in_chunk, rng
+        )
+        drawn_statistics = _batch_statistics(subsets, moments)
+        at_most_observed += (drawn_statistics <= observed_statistics).sum(axis=0)
+        at_least_observed += (drawn_statistics >= observed_statistics).sum(axis=0)
     low_p_values = (1 + at_most_observed) / (drawn_sets + 1)
     high_p_values = (1 + at_least_observed) / (drawn_sets + 1)
-    p_counts = shares.COUNT_SIDES.price(2) * min(low_p_values[2], high_p_values[2])
+    p_value_of_counts = shares.COUNT_SIDES.price(2) * min(low_p_values[2], high_p_values[2])
     return {
         "few in common": float(low_p_values[0]),
         "many in common": float(high_p_values[1]),
-        "counts": float(min(1.0, p_counts)),
+        "counts": float(min(1.0, p_value_of_counts)),
     }
 
 
@@ -275,19 +277,19 @@ def _drawn_sets(level: float) -> int:
 
 
 def _draw_uniform_subsets(
-    sizes: NDArray[np.int_], examples: int, sets: int, rng: np.random.Generator
+    batch_sizes: NDArray[np.int_], examples: int, number_of_sets: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:
     """Draw sets of uniform subsets of some sizes."""
-    is_in_batch = np.zeros((sets, len(sizes), examples), dtype=np.float32)
-    all_sets = np.arange(sets)[:, None]
-    for batch, size in enumerate(sizes.tolist()):
-        random_keys = rng.random((sets, examples), dtype=np.float32)
+    is_in_batch = np.zeros((number_of_sets, len(batch_sizes), examples), dtype=np.float32)
+    all_sets = np.arange(number_of_sets)[:, None]
+    for batch_number, size in enumerate(batch_sizes.tolist()):
+        random_keys = rng.random((number_of_sets, examples), dtype=np.float32)
         smallest_keys = np.argpartition(random_keys, min(size, examples - 1), axis=1)[:, :size]
-        is_in_batch[all_sets, batch, smallest_keys] = 1.0
+        is_in_batch[all_sets, batch_number, smallest_keys] = 1.0
     return is_in_batch
 
 
-def _overlap_moments(sizes: FloatArray, examples: int) -> tuple[FloatArray, FloatArray]:
+def _overlap_moments(batch_sizes: FloatArray, examples: int) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation of what batches some steps apart have in common.
 
     Two independent subsets of n and m of N have a hypergeometric number in common; pairs at one
@@ -295,13 +297,13 @@ def _overlap_moments(sizes: FloatArray, examples: int) -> tuple[FloatArray, Floa
     """
     means = []
     variances = []
-    for lag in range(1, max(2, len(sizes) * 3 // 4)):
-        n = sizes[:-lag]
-        m = sizes[lag:]
-        mean = n * m / examples
-        numerator = mean * (1 - n / examples) * (examples - m)
-        means.append(float(mean.sum()))
-        variances.append(float(numerator.sum()) / max(1, examples - 1))
+    for lag in range(1, max(2, len(batch_sizes) * 3 // 4)):
+        n = batch_sizes[:-lag]
+        m = batch_sizes[lag:]
+        mean_overlaps = n * m / examples
+        variance_numerators = mean_overlaps * (1 - n / examples) * (examples - m)
+        means.append(float(mean_overlaps.sum()))
+        variances.append(float(variance_numerators.sum()) / max(1, examples - 1))
     return np.array(means), np.sqrt(np.maximum(variances, 1e-12))
 
 
@@ -312,10 +314,10 @@ def _batch_statistics(
     means, deviations = moments
     common_examples = is_in_batch @ is_in_batch.transpose(0, 2, 1)
     lags = range(1, len(means) + 1)
-    overlaps = [np.trace(common_examples, offset=lag, axis1=1, axis2=2) for lag in lags]
-    standardized_overlaps = (np.stack(overlaps, axis=1) - means) / deviations
-    counts_of_examples = is_in_batch.sum(axis=1)
-    squared_counts = (counts_of_examples**2).sum(axis=1)
+    overlaps_at_lags = [np.trace(common_examples, offset=lag, axis1=1, axis2=2) for lag in lags]
+    standardized_overlaps = (np.stack(overlaps_at_lags, axis=1) - means) / deviations
+    batches_with_example = is_in_batch.sum(axis=1)
+    squared_counts = (batches_with_example**2).sum(axis=1)
     least_overlap = standardized_overlaps.min(axis=1)
     largest_overlap = standardized_overlaps.max(axis=1)
     return np.stack([least_overlap, largest_overlap, squared_counts], axis=1)
@@ -323,9 +325,9 @@ def _batch_statistics(
 
 def _warnings_of_few_common(is_in_batch: NDArray[np.float32]) -> list[str]:
     """Say if batches have too little in common to tell anything."""
-    sizes = is_in_batch.sum(axis=1)
+    batch_sizes = is_in_batch.sum(axis=1)
     memberships = float(is_in_batch.sum())
-    products_of_pairs = (memberships**2 - float((sizes**2).sum())) / 2
+    products_of_pairs = (memberships**2 - float((batch_sizes**2).sum())) / 2
     expected_common = products_of_pairs / is_in_batch.shape[1]
     if expected_common >= _FEWEST_COMMON_EXAMPLES:
         return []

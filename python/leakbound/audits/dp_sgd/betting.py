@@ -37,16 +37,16 @@ _MOST_COINS_AT_ONCE = 1 << 21
 _ROUNDING_ALLOWANCE = 1e-9
 
 
-def largest_mean_correct_share(mu: float, share: float) -> float:
+def largest_mean_correct_share(mu: float, guessed_share: float) -> float:
     """Return w/m, the largest mean share of coins guessed right if a share of them is guessed."""
     least_threshold = mu / 2
-    largest_threshold = mu + 1 - normal_quantile(share / 2)
+    largest_threshold = mu + 1 - normal_quantile(guessed_share / 2)
 
     def is_guessed(threshold: float) -> bool:
-        return _normal_cdf(-threshold) + _normal_cdf(mu - threshold) >= share
+        return _normal_cdf(-threshold) + _normal_cdf(mu - threshold) >= guessed_share
 
     least_threshold, _ = halved(least_threshold, largest_threshold, is_guessed, most=_HALVINGS)
-    return min(share, _normal_cdf(mu - least_threshold) * (1 + _ROUNDING_ALLOWANCE))
+    return min(guessed_share, _normal_cdf(mu - least_threshold) * (1 + _ROUNDING_ALLOWANCE))
 
 
 def _normal_cdf(x: float) -> float:
@@ -66,9 +66,9 @@ class BetPlan:
 @lru_cache(maxsize=64)
 def plan_bet(mu: float, coins: int, steps: int, level: float) -> BetPlan:
     """Choose guesses and stake from what is declared; the number of coins is of each step."""
-    guesses = np.unique(np.maximum(1, np.rint(_PLANNED_SHARES * coins)))
+    planned_guesses = np.unique(np.maximum(1, np.rint(_PLANNED_SHARES * coins)))
     proved_mus = (_PLANNED_FRACTIONS_OF_MU * mu).tolist()
-    guessed_shares = (guesses / coins).tolist()
+    guessed_shares = (planned_guesses / coins).tolist()
 
     def largest_mean_counts(mu: float) -> FloatArray:
         mean_shares = [largest_mean_correct_share(mu, share) for share in guessed_shares]
@@ -76,24 +76,24 @@ def plan_bet(mu: float, coins: int, steps: int, level: float) -> BetPlan:
 
     largest_means = np.array([largest_mean_counts(proved_mu) for proved_mu in proved_mus])
     expected_correct = largest_mean_counts(mu)
-    deviations = np.sqrt(expected_correct * (1 - expected_correct / guesses))
-    likely_counts = expected_correct + deviations * _STANDARD_SCORES[:, None]
-    likely_counts = np.clip(likely_counts, 0, guesses)
-    best_plan = BetPlan(guesses=int(guesses[0]), stake=1.0, proves=0.0)
+    standard_deviations = np.sqrt(expected_correct * (1 - expected_correct / planned_guesses))
+    likely_counts = expected_correct + standard_deviations * _STANDARD_SCORES[:, None]
+    likely_counts = np.clip(likely_counts, 0, planned_guesses)
+    best_plan = BetPlan(guesses=int(planned_guesses[0]), stake=1.0, proves=0.0)
     best_promise = (-1.0, -math.inf)
     for stake in _PLANNED_STAKES:
         with np.errstate(divide="ignore"):
-            gains = likely_counts[:, None, :] / largest_means - 1
-            log_growth = np.log1p(stake * gains).mean(axis=0)
+            relative_gains = likely_counts[:, None, :] / largest_means - 1
+            log_growth = np.log1p(stake * relative_gains).mean(axis=0)
         is_refuted = steps * log_growth >= -math.log(level)
-        for position, growth_at_zero in enumerate(log_growth[0]):
+        for option, growth_at_zero in enumerate(log_growth[0]):
             largest_proved = -1.0
-            refuted_positions = np.flatnonzero(is_refuted[:, position])
-            if refuted_positions.size:
-                largest_proved = proved_mus[int(refuted_positions[-1])]
+            refuted_options = np.flatnonzero(is_refuted[:, option])
+            if refuted_options.size:
+                largest_proved = proved_mus[int(refuted_options[-1])]
             if (largest_proved, growth_at_zero) > best_promise:
                 best_plan = BetPlan(
-                    guesses=int(guesses[position]),
+                    guesses=int(planned_guesses[option]),
                     stake=float(stake),
                     proves=max(largest_proved, 0.0),
                 )
@@ -115,30 +115,36 @@ def correct_guesses(observed: Observed, guesses: int) -> IntArray:
     return np.concatenate(counts_of_chunks)
 
 
-def _is_among_largest(distances: FloatArray, number: int) -> BoolArray:
+def _is_among_largest(distances_from_half: FloatArray, number_of_largest: int) -> BoolArray:
     """Return which entries of each row are its largest, the first of equal ones."""
-    partitioned = np.partition(distances, -number, axis=1)
-    smallest_of_largest = partitioned[:, -number, None]
-    is_larger = distances > smallest_of_largest
-    is_tied = distances == smallest_of_largest
-    tied_needed = number - np.count_nonzero(is_larger, axis=1, keepdims=True)
-    is_first_tied = is_tied & (np.cumsum(is_tied, axis=1) <= tied_needed)
-    is_among_largest: BoolArray = is_larger | is_first_tied
+    partitioned_distances = np.partition(distances_from_half, -number_of_largest, axis=1)
+    smallest_of_largest = partitioned_distances[:, -number_of_largest, None]
+    is_above_smallest = distances_from_half > smallest_of_largest
+    equals_smallest = distances_from_half == smallest_of_largest
+    tied_entries_needed = number_of_largest - np.count_nonzero(
+        is_above_smallest, axis=1, keepdims=True
+    )
+    is_first_tied = equals_smallest & (np.cumsum(equals_smallest, axis=1) <= tied_entries_needed)
+    is_among_largest: BoolArray = is_above_smallest | is_first_tied
     return is_among_largest
 
 
-def largest_refuted(plan: BetPlan, correct: IntArray, coins: int, level: float) -> float:
+def largest_refuted(
+    bet_plan: BetPlan, correct_of_steps: IntArray, coins: int, level: float
+) -> float:
     """Return the largest μ that what was won refutes, for steps of so many coins; 0 if none."""
 
-    def refuted(mu: float) -> bool:
+    def is_refuted(mu: float) -> bool:
         """Whether what there was ever came to 1/level."""
-        largest_mean = largest_mean_correct_share(mu, plan.guesses / coins) * coins
+        largest_mean_count = largest_mean_correct_share(mu, bet_plan.guesses / coins) * coins
         with np.errstate(divide="ignore"):
-            log_factors = np.log1p(plan.stake * (correct / largest_mean - 1))
-        log_capital = np.cumsum(log_factors)
+            log_factors_of_steps = np.log1p(
+                bet_plan.stake * (correct_of_steps / largest_mean_count - 1)
+            )
+        log_capital = np.cumsum(log_factors_of_steps)
         return bool(np.max(log_capital) * (1 - _ROUNDING_ALLOWANCE) >= -math.log(level))
 
-    if not refuted(0.0):
+    if not is_refuted(0.0):
         return 0.0
-    refuted_mu, _ = doubled_and_halved(refuted, most=_HALVINGS)
+    refuted_mu, _ = doubled_and_halved(is_refuted, most=_HALVINGS)
     return refuted_mu

@@ -73,8 +73,10 @@ class CanaryDesign:
         """Check the options, and fill in the ones that were left out."""
         steps = integer(max_steps, name="max_steps", least=1, most=_MOST_STEPS)
         if step_canaries is None:
-            for_long_runs = min(_STEP_CANARIES, -(-_DEFAULT_COINS // steps))
-            step_canaries = min(_MOST_STEP_CANARIES, max(for_long_runs, -(-_FEWEST_COINS // steps)))
+            canaries_of_long_runs = min(_STEP_CANARIES, -(-_DEFAULT_COINS // steps))
+            step_canaries = min(
+                _MOST_STEP_CANARIES, max(canaries_of_long_runs, -(-_FEWEST_COINS // steps))
+            )
         stated = StatedRun.checked(sampling, relation, sampling_rate)
         design = cls(
             canaries=integer(canaries, name="canaries", least=2, most=MOST_EXAMPLES),
@@ -314,12 +316,12 @@ class Recorder:
 
     def observed(self) -> Observed:
         """Return all that was recorded."""
-        passes = max([1, *map(len, self._pass_sizes)])
-        pass_sizes_of_steps = np.zeros((self.steps, passes), dtype=np.int64)
+        most_passes = max([1, *map(len, self._pass_sizes)])
+        pass_sizes_of_steps = np.zeros((self.steps, most_passes), dtype=np.int64)
         for step, sizes in enumerate(self._pass_sizes):
             pass_sizes_of_steps[step, : len(sizes)] = sizes
         pass_sizes = None
-        if passes > 1:
+        if most_passes > 1:
             pass_sizes = pass_sizes_of_steps
         return Observed(
             design=self.design,

@@ -114,11 +114,11 @@ def _test_sizes_without_chance(
     sizes = observed.batch_sizes
     design = observed.design
     least, most = examples
-    mean = float(sizes.mean())
+    untested_result = _result_without_test(observed, confidence=confidence, reason="")
     if design.sampling == "fixed_size":
         is_constant = bool((sizes == sizes[0]).all())
         rate = design.sampling_rate
-        is_possible = least * rate - 1 < mean < most * rate + 1
+        is_possible = least * rate - 1 < untested_result.mean < most * rate + 1
     else:
         is_constant = True
         epoch_length = design.stated.epoch
@@ -126,20 +126,13 @@ def _test_sizes_without_chance(
             sizes, np.ones(min(epoch_length, sizes.size), dtype=np.int64), mode="valid"
         )
         is_possible = int(sizes_of_epochs.max()) <= most
-    return SamplingResult(
-        sampling=design.sampling,
-        sampling_rate=design.sampling_rate,
-        batches=sizes.size,
+    return replace(
+        untested_result,
         least_examples=least,
         most_examples=most,
-        largest=int(sizes.max()),
-        mean=mean,
-        variance=float(sizes.var()),
         expected_variance=0.0,
         p_mean=float(is_possible),
         p_variance=float(is_constant),
-        confidence=float(confidence),
-        reason="",
     )
 
 
@@ -251,17 +244,17 @@ def _p_values_given_sum(
         counts: IntArray = 1 + np.count_nonzero(differences, axis=1)
         return counts
 
+    def sums_of_squares(sets: IntArray) -> IntArray:
+        sums: IntArray = np.einsum("ij,ij->i", sets, sets)
+        return sums
+
     drawn_at_least = drawn_at_most = draw_sizes(least)
     if least < most:
         drawn_at_most = draw_sizes(most)
     # 1. Squares, low ones at the least number of examples and high ones at the most.
     observed_squares = int(compared_sizes @ compared_sizes)
-    lower_squares = 1 + np.count_nonzero(
-        np.einsum("ij,ij->i", drawn_at_least, drawn_at_least) <= observed_squares
-    )
-    higher_squares = 1 + np.count_nonzero(
-        np.einsum("ij,ij->i", drawn_at_most, drawn_at_most) >= observed_squares
-    )
+    lower_squares = 1 + np.count_nonzero(sums_of_squares(drawn_at_least) <= observed_squares)
+    higher_squares = 1 + np.count_nonzero(sums_of_squares(drawn_at_most) >= observed_squares)
     # 2. How many sizes there are, at either.
     distinct_sizes = np.unique(compared_sizes).size
     fewer_distinct = [

@@ -78,12 +78,12 @@ def simulated_p_value(
     next_draws = _FIRST_DRAWS
     while draws < most_draws:
         next_draws = max(1, min(next_draws, most_draws - draws, most_in_memory))
-        is_larger = draw_null_statistics(next_draws) >= observed_statistic
-        newly_larger = int(np.count_nonzero(is_larger))
+        is_at_least_observed = draw_null_statistics(next_draws) >= observed_statistic
+        newly_larger = int(np.count_nonzero(is_at_least_observed))
         if larger_draws + newly_larger >= _ENOUGH_LARGER_DRAWS:
-            positions = np.flatnonzero(is_larger)
-            last = int(positions[_ENOUGH_LARGER_DRAWS - larger_draws - 1])
-            p_value = _ENOUGH_LARGER_DRAWS / (draws + last + 1)
+            positions_of_larger = np.flatnonzero(is_at_least_observed)
+            last_needed = int(positions_of_larger[_ENOUGH_LARGER_DRAWS - larger_draws - 1])
+            p_value = _ENOUGH_LARGER_DRAWS / (draws + last_needed + 1)
             return PValue(p_value, smallest_possible)
         larger_draws += newly_larger
         draws += next_draws
@@ -102,12 +102,14 @@ def independence_p_value(noise: Noise, level: float, rng: np.random.Generator) -
         noise.contrasts[name] for name in noise.noisy_tensors if name in noise.contrasts
     ]
     if len(tensor_contrasts) > _MOST_TENSORS:
-        chosen = rng.choice(len(tensor_contrasts), size=_MOST_TENSORS, replace=False)
-        tensor_contrasts = [tensor_contrasts[position] for position in chosen]
+        chosen_tensors = rng.choice(len(tensor_contrasts), size=_MOST_TENSORS, replace=False)
+        tensor_contrasts = [tensor_contrasts[tensor_number] for tensor_number in chosen_tensors]
     if not tensor_contrasts:
         return _NOTHING_TO_TEST
-    all_values = sum(contrasts.shape[1] for contrasts in tensor_contrasts)
-    contrast_count = min(len(tensor_contrasts[0]), _MOST_CONTRASTS, max(2, all_values // 4))
+    values_of_all_tensors = sum(contrasts.shape[1] for contrasts in tensor_contrasts)
+    contrast_count = min(
+        len(tensor_contrasts[0]), _MOST_CONTRASTS, max(2, values_of_all_tensors // 4)
+    )
     if contrast_count < 2:
         return _NOTHING_TO_TEST
     # Where rounding leaves nothing of the noise, there is nothing to test
@@ -217,16 +219,18 @@ def _skewness_kurtosis_statistic(noise_values: FloatArray, tensor_sizes: IntArra
     kurtosis_sums = fourth_powers / variances**2 - 3 * tensor_sizes
 
     def jarque_bera(skewness_sums: FloatArray, kurtosis_sums: FloatArray) -> FloatArray:
-        of_skewness: FloatArray = skewness_sums**2 / _VARIANCE_OF_CUBES
-        of_kurtosis: FloatArray = kurtosis_sums**2 / _VARIANCE_OF_FOURTH_POWERS
-        return of_skewness + of_kurtosis
+        skewness_terms: FloatArray = skewness_sums**2 / _VARIANCE_OF_CUBES
+        kurtosis_terms: FloatArray = kurtosis_sums**2 / _VARIANCE_OF_FOURTH_POWERS
+        return skewness_terms + kurtosis_terms
 
-    of_tensors = jarque_bera(skewness_sums, kurtosis_sums) / tensor_sizes
-    of_all_values = jarque_bera(skewness_sums.sum(axis=1), kurtosis_sums.sum(axis=1))
+    statistics_of_tensors = jarque_bera(skewness_sums, kurtosis_sums) / tensor_sizes
+    statistic_of_all_values = jarque_bera(skewness_sums.sum(axis=1), kurtosis_sums.sum(axis=1))
     is_large = tensor_sizes >= _FEWEST_VALUES
-    of_large_tensors = of_tensors.max(axis=1, where=is_large, initial=0.0)
-    largest: FloatArray = np.maximum(of_all_values / tensor_sizes.sum(), of_large_tensors)
-    return largest
+    largest_of_tensors = statistics_of_tensors.max(axis=1, where=is_large, initial=0.0)
+    largest_statistic: FloatArray = np.maximum(
+        statistic_of_all_values / tensor_sizes.sum(), largest_of_tensors
+    )
+    return largest_statistic
 
 
 def freshness_p_value(
@@ -261,9 +265,9 @@ def freshness_p_value(
         )
         p_values_of_lags.append(p_value)
     # each lag has an equal part of the share
-    smallest = min(p_value.value for p_value in p_values_of_lags)
+    smallest_p_value = min(p_value.value for p_value in p_values_of_lags)
     smallest_possible = max(p_value.smallest_possible for p_value in p_values_of_lags)
-    return PValue(min(1.0, len(lags) * smallest), len(lags) * smallest_possible)
+    return PValue(min(1.0, len(lags) * smallest_p_value), len(lags) * smallest_possible)
 
 
 def _lagged_differences(tensor_steps: FloatArray, lag: int) -> FloatArray:

@@ -58,10 +58,10 @@ class Noise:
 
 def helmert_contrasts(run_values: FloatArray) -> FloatArray:
     """Return Helmert contrasts: one row less, independent, with the same covariance and mean 0."""
-    rows_before = np.arange(1, len(run_values))[:, None]
-    means_before = np.cumsum(run_values, axis=0)[:-1] / rows_before
-    helmert_scale = np.sqrt(rows_before / (rows_before + 1))
-    contrasts: FloatArray = (run_values[1:] - means_before) * helmert_scale
+    number_of_rows_before = np.arange(1, len(run_values))[:, None]
+    means_of_rows_before = np.cumsum(run_values, axis=0)[:-1] / number_of_rows_before
+    scales_of_contrasts = np.sqrt(number_of_rows_before / (number_of_rows_before + 1))
+    contrasts: FloatArray = (run_values[1:] - means_of_rows_before) * scales_of_contrasts
     return contrasts
 
 
@@ -70,13 +70,13 @@ def choose_tested_positions(
 ) -> dict[str, NDArray[np.intp]]:
     """Return which values of each tensor the tests of assumptions look at, those with noise."""
     tensors = max(1, len(noiseless))
-    most_of_tensor = max(_FEWEST_TESTED_VALUES, _TESTED_VALUES // tensors)
+    most_positions = max(_FEWEST_TESTED_VALUES, _TESTED_VALUES // tensors)
     tested_positions = {}
     for tensor_name, without_noise in noiseless.items():
         noisy_positions = np.flatnonzero(~without_noise)
-        if noisy_positions.size > most_of_tensor:
-            chosen = rng.choice(noisy_positions, size=most_of_tensor, replace=False)
-            noisy_positions = np.sort(chosen)
+        if noisy_positions.size > most_positions:
+            drawn_positions = rng.choice(noisy_positions, size=most_positions, replace=False)
+            noisy_positions = np.sort(drawn_positions)
         tested_positions[tensor_name] = noisy_positions
     return tested_positions
 
@@ -89,7 +89,10 @@ def measured_noise(
     direction: Released,
 ) -> Noise:
     """Run a batch with fresh seeds and return its noise; one run is held in memory at a time."""
-    means = {tensor_name: np.zeros(flags.size) for tensor_name, flags in noiseless.items()}
+    mean_values = {
+        tensor_name: np.zeros(without_noise.size)
+        for tensor_name, without_noise in noiseless.items()
+    }
     sums_of_squares = dict.fromkeys(noiseless, 0.0)
     tested_values: dict[str, list[FloatArray]] = {tensor_name: [] for tensor_name in noiseless}
     inner_products = []
@@ -97,22 +100,23 @@ def measured_noise(
         released = run_with_fresh_seed()
         inner_product = 0.0
         for tensor_name, tensor in released.items():
-            values = as_floats(tensor)
-            tested_values[tensor_name].append(values[tested_positions[tensor_name]])
-            inner_product += float(values @ as_floats(direction[tensor_name]))
+            released_values = as_floats(tensor)
+            tested_values[tensor_name].append(released_values[tested_positions[tensor_name]])
+            inner_product += float(released_values @ as_floats(direction[tensor_name]))
             # Welford's update: these squares are those of the Helmert contrasts
-            deviations = values - means[tensor_name]
-            squared_deviations = float(deviations @ deviations)
+            deviations_from_mean = released_values - mean_values[tensor_name]
+            squared_deviations = float(deviations_from_mean @ deviations_from_mean)
             sums_of_squares[tensor_name] += squared_deviations * runs_before / (runs_before + 1)
-            means[tensor_name] += deviations / (runs_before + 1)
+            mean_values[tensor_name] += deviations_from_mean / (runs_before + 1)
         inner_products.append(inner_product)
     degrees_of_freedom = {}
     for tensor_name, without_noise in noiseless.items():
-        noisy_values = without_noise.size - int(np.count_nonzero(without_noise))
-        degrees_of_freedom[tensor_name] = noisy_values * (runs - 1)
-    contrasts = {}
-    for tensor_name, tested_rows in tested_values.items():
-        contrasts[tensor_name] = helmert_contrasts(np.stack(tested_rows))
+        number_of_noisy_values = without_noise.size - int(np.count_nonzero(without_noise))
+        degrees_of_freedom[tensor_name] = number_of_noisy_values * (runs - 1)
+    contrasts = {
+        tensor_name: helmert_contrasts(np.stack(tested_values_of_runs))
+        for tensor_name, tested_values_of_runs in tested_values.items()
+    }
     contrasts_along_direction = helmert_contrasts(np.array(inner_products)[:, None])
     return Noise(
         sums_of_squares=sums_of_squares,
@@ -158,22 +162,25 @@ def joint_chernoff_threshold(degrees_of_freedom: IntArray, level: float) -> floa
     n = degrees_of_freedom.astype(np.float64)
     log_level = math.log(shares.STEP_JOINT.of(level))
 
-    def log_moment(rate: float) -> float:
+    def log_moment(chernoff_rate: float) -> float:
         """Return ln E exp(rate Σ h(X_l))."""
-        shape = n * (1 - rate) / 2
+        shape = n * (1 - chernoff_rate) / 2
         log_moment_below_n = (
             gammaln(shape)
             - gammaln(n / 2)
-            - shape * np.log1p(-rate)
-            - rate * n / 2 * np.log(2)
-            + rate * n / 2 * (np.log(n) - 1)
+            - shape * np.log1p(-chernoff_rate)
+            - chernoff_rate * n / 2 * np.log(2)
+            + chernoff_rate * n / 2 * (np.log(n) - 1)
             + np.log(gammainc(shape, shape))
         )
         probability_above_n = gammaincc(n / 2, n / 2)
-        log_moments = np.log(probability_above_n + np.exp(log_moment_below_n))
-        return float(log_moments.sum())
+        log_moments_of_tensors = np.log(probability_above_n + np.exp(log_moment_below_n))
+        return float(log_moments_of_tensors.sum())
 
-    thresholds = [(log_moment(rate) - log_level) / rate for rate in _CHERNOFF_RATES.tolist()]
+    thresholds = [
+        (log_moment(chernoff_rate) - log_level) / chernoff_rate
+        for chernoff_rate in _CHERNOFF_RATES.tolist()
+    ]
     return float(min(thresholds))
 
 
@@ -200,8 +207,8 @@ def least_joint_sum(
         is_above,
         most=_HALVINGS,
     )
-    denominators = 1 + squared_length_ratios * math.exp(-log_a)
-    return float((squared_length_ratios * n / denominators).sum())
+    ratio_denominators = 1 + squared_length_ratios * math.exp(-log_a)
+    return float((squared_length_ratios * n / ratio_denominators).sum())
 
 
 class MuLimits:
@@ -234,21 +241,21 @@ class MuLimits:
             return math.inf
         if not contribution.coupled or not contribution.noise_factor:
             return 0.0  # its noise is of another law, which was not measured
-        scaled_lengths = {}
+        lengths_in_units_of_noise = {}
         for tensor_name, length in contribution.lengths.items():
-            scaled_lengths[tensor_name] = length / contribution.noise_factor
-            if scaled_lengths[tensor_name] and tensor_name not in self.noisy_tensors:
+            lengths_in_units_of_noise[tensor_name] = length / contribution.noise_factor
+            if lengths_in_units_of_noise[tensor_name] and tensor_name not in self.noisy_tensors:
                 return math.inf
         noisy_lengths = np.array(
-            [scaled_lengths[tensor_name] for tensor_name in self.noisy_tensors]
+            [lengths_in_units_of_noise[tensor_name] for tensor_name in self.noisy_tensors]
         )
         upper_deviations = np.array(
             [self.upper_deviations[tensor_name] for tensor_name in self.noisy_tensors]
         )
-        by_tensors = float(((noisy_lengths / upper_deviations) ** 2).sum())
+        squared_limit_by_tensors = float(((noisy_lengths / upper_deviations) ** 2).sum())
         jointly = least_joint_sum(
             noisy_lengths**2 / self._sums_of_squares,
             self._degrees_of_freedom,
             self._joint_threshold,
         )
-        return math.sqrt(max(by_tensors, jointly))
+        return math.sqrt(max(squared_limit_by_tensors, jointly))

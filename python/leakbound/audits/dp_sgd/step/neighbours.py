@@ -69,20 +69,20 @@ def neighbouring_batches(
     if not is_list(batches):
         raise InputTypeError(f"batches must be a list of batches, got {shown(batches)}")
     checked_batches: list[list[object]] = []
-    for number, batch in enumerate(batches):
-        checked_batches.append(_checked_examples(batch, f"batch {number}"))
+    for batch_number, batch in enumerate(batches):
+        checked_batches.append(_checked_examples(batch, f"batch {batch_number}"))
     checked_candidates = _checked_examples(candidates, "candidates")
     if not checked_batches:
         raise InputError("batches is empty: give at least one batch of examples")
     if relation == "replace" and len(checked_candidates) < 2:
         raise InputError("to replace an example needs at least two candidates")
-    maker = _PairMaker(checked_batches, checked_candidates, relation=relation, empty=empty)
+    pair_maker = _PairMaker(checked_batches, checked_candidates, relation=relation, empty=empty)
     pairs = [
-        *maker.pairs_of_candidates(loss_factor=1.0),
-        *maker.pairs_of_candidates(loss_factor=_LONG_GRADIENT_FACTOR),
+        *pair_maker.pairs_of_candidates(loss_factor=1.0),
+        *pair_maker.pairs_of_candidates(loss_factor=_LONG_GRADIENT_FACTOR),
     ]
     if sweep:
-        pairs += maker.pairs_of_swept_losses()
+        pairs += pair_maker.pairs_of_swept_losses()
     return pairs
 
 
@@ -114,8 +114,8 @@ class _PairMaker:
         self.largest_size = max(map(len, batches))
         self.named_candidates: list[tuple[str, object]] = []
         with_long_inputs: list[tuple[str, object]] = []
-        for number, candidate in enumerate(candidates):
-            candidate_name = f"candidate {number}"
+        for candidate_number, candidate in enumerate(candidates):
+            candidate_name = f"candidate {candidate_number}"
             self.named_candidates.append((candidate_name, candidate))
             long_candidate = with_scaled_inputs(candidate, _LONG_GRADIENT_FACTOR)
             if long_candidate is not None:
@@ -127,20 +127,25 @@ class _PairMaker:
         name_suffix = "" if loss_factor == 1 else f", loss times {loss_factor:g}"
         batches = [Batch(batch, loss_factor=loss_factor) for batch in self.batches]
         empty_batch = Batch([], loss_factor=loss_factor)
-        for position, (candidate_name, candidate) in enumerate(self.variants):
-            _, opposed = self.variants[(position + 1) % len(self.variants)]
-            contexts = [(f"in batch {number}", batch) for number, batch in enumerate(batches)]
+        for candidate_position, (candidate_name, candidate) in enumerate(self.variants):
+            _, opposed_candidate = self.variants[(candidate_position + 1) % len(self.variants)]
+            named_contexts = [
+                (f"in batch {batch_number}", batch) for batch_number, batch in enumerate(batches)
+            ]
             if self.empty or self.replaces:
-                contexts.append(("alone", empty_batch))
-            copies = Batch([candidate] * self.largest_size, loss_factor=loss_factor)
-            opposed_copies = Batch([opposed] * self.largest_size, loss_factor=loss_factor)
-            one_opposed = Batch([opposed], loss_factor=loss_factor)
-            contexts.append(("beside its copies", copies))
-            contexts.append(("against others", opposed_copies))
-            contexts.append(("against one", one_opposed))
-            for context, other_examples in contexts:
-                yield self._pair(
-                    f"{candidate_name} {context}{name_suffix}", other_examples, candidate, opposed
+                named_contexts.append(("alone", empty_batch))
+            copies_of_candidate = self._batch_of_copies(candidate, loss_factor)
+            copies_of_opposed = self._batch_of_copies(opposed_candidate, loss_factor)
+            single_opposed = Batch([opposed_candidate], loss_factor=loss_factor)
+            named_contexts.append(("beside its copies", copies_of_candidate))
+            named_contexts.append(("against others", copies_of_opposed))
+            named_contexts.append(("against one", single_opposed))
+            for context, other_examples in named_contexts:
+                yield self._pair_of_neighbours(
+                    f"{candidate_name} {context}{name_suffix}",
+                    other_examples,
+                    candidate,
+                    opposed_candidate,
                 )
 
     def pairs_of_swept_losses(self) -> Iterator[Pair]:
@@ -149,29 +154,37 @@ class _PairMaker:
         Another copy, and the candidate that opposes it, are added at each factor.
         """
         first_candidate = self.candidates[0]
-        swept = self.named_candidates[:_MOST_SWEPT_CANDIDATES]
+        swept_candidates = self.named_candidates[:_MOST_SWEPT_CANDIDATES]
         zero_inputs = with_scaled_inputs(first_candidate, 0.0)
         if zero_inputs is not None:
-            swept.append(("candidate 0, inputs times 0", zero_inputs))
-        for position, power in enumerate(_SWEPT_POWERS.tolist()):
-            loss_factor = 10.0**power
-            copies = Batch([first_candidate] * self.largest_size, loss_factor=loss_factor)
-            added = swept
-            if position % _ALL_CANDIDATES_EVERY:
-                added = swept[:2]
-            for number, (candidate_name, candidate) in enumerate(added):
-                _, opposed = added[(number + 1) % len(added)]
+            swept_candidates.append(("candidate 0, inputs times 0", zero_inputs))
+        for factor_number, power_of_ten in enumerate(_SWEPT_POWERS.tolist()):
+            loss_factor = 10.0**power_of_ten
+            copies_of_first = self._batch_of_copies(first_candidate, loss_factor)
+            added_candidates = swept_candidates
+            if factor_number % _ALL_CANDIDATES_EVERY:
+                added_candidates = swept_candidates[:2]
+            for candidate_number, (candidate_name, candidate) in enumerate(added_candidates):
+                _, opposed_candidate = added_candidates[
+                    (candidate_number + 1) % len(added_candidates)
+                ]
                 pair_name = f"{candidate_name} among copies, loss times {loss_factor:.3g}"
-                yield self._pair(pair_name, copies, candidate, opposed)
+                yield self._pair_of_neighbours(
+                    pair_name, copies_of_first, candidate, opposed_candidate
+                )
 
-    def _pair(
-        self, pair_name: str, other_examples: Batch, candidate: object, opposed: object
+    def _batch_of_copies(self, candidate: object, loss_factor: float) -> Batch:
+        """Return a batch of copies of a candidate, as large as the largest batch."""
+        return Batch([candidate] * self.largest_size, loss_factor=loss_factor)
+
+    def _pair_of_neighbours(
+        self, pair_name: str, other_examples: Batch, candidate: object, opposed_candidate: object
     ) -> Pair:
         """Return a pair that differs in one example."""
         loss_factor = other_examples.loss_factor
         without = other_examples
         if self.replaces:
-            without = Batch([*other_examples, opposed], loss_factor=loss_factor)
+            without = Batch([*other_examples, opposed_candidate], loss_factor=loss_factor)
         with_ = Batch([*other_examples, candidate], loss_factor=loss_factor)
         return Pair(pair_name, without, with_)
 
@@ -210,11 +223,11 @@ def _scale_first_array(example: Any, factor: float) -> Any:
     for part_key, example_part in example_parts:
         scaled_part = _scale_first_array(example_part, factor)
         if scaled_part is not None:
-            return _with_part(example, part_key, scaled_part)
+            return _with_changed_part(example, part_key, scaled_part)
     return None
 
 
-def _with_part(example: Any, part_key: Any, changed_part: Any) -> Any:
+def _with_changed_part(example: Any, part_key: Any, changed_part: Any) -> Any:
     """Return a copy of an example with one part changed, of the same type."""
     if isinstance(example, Mapping):
         return {**example, part_key: changed_part}

@@ -68,31 +68,33 @@ def checked_pairs(pairs: Any, relation: Relation) -> list[Pair]:
         pairs = [pairs]
     if not is_list(pairs):
         raise InputTypeError(f"pairs must be a list of pairs of batches, got {shown(pairs)}")
-    named_pairs = [_named_pair(pair, number) for number, pair in enumerate(pairs)]
+    named_pairs = [
+        _pair_with_name(neighbours, pair_number) for pair_number, neighbours in enumerate(pairs)
+    ]
     if not named_pairs:
         raise InputError("pairs is empty: give pairs (D, D') of batches that differ in one example")
-    for pair in named_pairs:
-        _check_batches(pair)
-        _check_sizes(pair, relation)
-        _check_other_examples(pair, relation)
+    for neighbours in named_pairs:
+        _check_batches_of_pair(neighbours)
+        _check_sizes_of_neighbours(neighbours, relation)
+        _check_common_examples(neighbours, relation)
     return named_pairs
 
 
-def _named_pair(pair: object, number: int) -> Pair:
+def _pair_with_name(pair: object, pair_number: int) -> Pair:
     """Return a pair, named by its number if it has no name."""
     if isinstance(pair, Pair):
         instance(pair.name, name="name of a pair", types=str)
         return pair
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InputTypeError(
-            f"pair {number} must be (D, D') or leakbound.dp_sgd.Pair(name, D, D'), got "
+            f"pair {pair_number} must be (D, D') or leakbound.dp_sgd.Pair(name, D, D'), got "
             f"{shown(pair)}"
         )
     without, with_ = pair
-    return Pair(f"pair {number}", without, with_)
+    return Pair(f"pair {pair_number}", without, with_)
 
 
-def _check_batches(pair: Pair) -> None:
+def _check_batches_of_pair(pair: Pair) -> None:
     """Check that a pair is of two lists of examples, with one loss factor."""
     loss_factors = []
     for batch in (pair.without, pair.with_):
@@ -109,43 +111,45 @@ def _check_batches(pair: Pair) -> None:
         )
 
 
-def _check_sizes(pair: Pair, relation: Relation) -> None:
+def _check_sizes_of_neighbours(pair: Pair, relation: Relation) -> None:
     """Check that one batch has as many examples more as the relation says."""
-    size_without = len(pair.without)
-    size_with = len(pair.with_)
-    if size_with - size_without == _added_examples(relation):
+    examples_without = len(pair.without)
+    examples_with = len(pair.with_)
+    if examples_with - examples_without == _number_of_added_examples(relation):
         return
     requirement = "as many examples as D, one of them replaced"
     if relation == "add_remove":
         requirement = "one example more than D"
     raise InputError(
         f"{pair.name!r} are not neighbours under relation={relation!r}: D' must have "
-        f"{requirement}, and they have {size_with} and {size_without}"
+        f"{requirement}, and they have {examples_with} and {examples_without}"
     )
 
 
-def _added_examples(relation: Relation) -> int:
+def _number_of_added_examples(relation: Relation) -> int:
     """Return how many examples a batch has more than its neighbour."""
     return int(relation == "add_remove")
 
 
-def _check_other_examples(pair: Pair, relation: Relation) -> None:
+def _check_common_examples(pair: Pair, relation: Relation) -> None:
     """Check that two batches have all but one example in common, in the same order."""
-    first_difference = len(pair.without)
+    first_different_row = len(pair.without)
     for row_number, row_examples in enumerate(zip_longest(pair.without, pair.with_)):
-        if not _are_the_same(*row_examples):
-            first_difference = row_number
+        if not _are_equal_examples(*row_examples):
+            first_different_row = row_number
             break
-    rest_without = list(pair.without)[first_difference + 1 - _added_examples(relation) :]
-    rest_with = list(pair.with_)[first_difference + 1 :]
-    if not _are_the_same(rest_without, rest_with):
+    later_examples_without = list(pair.without)[
+        first_different_row + 1 - _number_of_added_examples(relation) :
+    ]
+    later_examples_with = list(pair.with_)[first_different_row + 1 :]
+    if not _are_equal_examples(later_examples_without, later_examples_with):
         raise InputError(
             f"{pair.name!r} differ in more than one example (in the first at row "
-            f"{first_difference}): give all other examples of D and D' in the same order"
+            f"{first_different_row}): give all other examples of D and D' in the same order"
         )
 
 
-def _are_the_same(first_example: Any, second_example: Any) -> bool:
+def _are_equal_examples(first_example: Any, second_example: Any) -> bool:
     """Return whether two examples are the same."""
     if first_example is second_example:
         return True
@@ -154,12 +158,12 @@ def _are_the_same(first_example: Any, second_example: Any) -> bool:
     if isinstance(first_example, tuple | list):
         if len(first_example) != len(second_example):
             return False
-        return all(map(_are_the_same, first_example, second_example))
+        return all(map(_are_equal_examples, first_example, second_example))
     if isinstance(first_example, Mapping):
         if first_example.keys() != second_example.keys():
             return False
         return all(
-            _are_the_same(first_part, second_example[key])
+            _are_equal_examples(first_part, second_example[key])
             for key, first_part in first_example.items()
         )
     if hasattr(first_example, "__array__"):

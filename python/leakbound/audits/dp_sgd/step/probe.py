@@ -34,7 +34,6 @@ from leakbound.audits.dp_sgd.step.runs import (
     as_floats,
     check_finite,
     check_repeats,
-    is_finite,
 )
 from leakbound.report.parts import Assumption, Provenance
 from leakbound.results.dp_step import (
@@ -259,12 +258,12 @@ class _StepProbe:
         """Run D' of a pair, and return what the pair shows."""
         where = f"D' of {pair.name!r}"
         runs_with = self._run_with_coupling_seeds(pair.with_, where)
-        finite_without = is_finite(runs_without.first) and is_finite(runs_without.second)
-        finite_with = is_finite(runs_with.first) and is_finite(runs_with.second)
-        if not finite_without and not finite_with:
+        is_finite_without = runs_without.are_finite
+        is_finite_with = runs_with.are_finite
+        if not is_finite_without and not is_finite_with:
             check_finite(runs_with.first, where)
             check_finite(runs_with.second, where)
-        if not finite_without or not finite_with:
+        if not is_finite_without or not is_finite_with:
             no_lengths = dict.fromkeys(self.runner.sizes, 0.0)
             return Contribution(pair.name, lengths=no_lengths, finite=False)
         contribution, delta = compare_neighbours(
@@ -302,8 +301,10 @@ class _StepProbe:
         """Measure the noise on one batch, with seeds that were not used before."""
         self.tested_positions = choose_tested_positions(self.noiseless, self._test_rng)
         if not self.longest_direction:
-            for tensor_name, size in self.runner.sizes.items():
-                self.longest_direction[tensor_name] = np.zeros(size, np.float32)
+            self.longest_direction = {
+                tensor_name: np.zeros(size, np.float32)
+                for tensor_name, size in self.runner.sizes.items()
+            }
 
         def run_with_fresh_seed() -> Released:
             released = self._run_base_batch(self._new_seed())
@@ -405,9 +406,9 @@ class _StepProbe:
                 "steps": options.steps,
                 "seed": options.seed,
             },
-            warnings=tuple(self._warnings(pairs)),
+            warnings=tuple(self._warnings_of_probe(pairs)),
             without_power=tuple(self.tests_without_power),
-            assumptions=self._assumptions(refuted_by),
+            assumptions=self._assumptions_of_probe(refuted_by),
             provenance=Provenance.of(options.seed),
         )
 
@@ -472,7 +473,7 @@ class _StepProbe:
             return 0.0
         return bound * self.options.claimed_mu / length
 
-    def _warnings(self, pairs: tuple[PairResult, ...]) -> list[str]:
+    def _warnings_of_probe(self, pairs: tuple[PairResult, ...]) -> list[str]:
         """Say what was not tested."""
         warnings = []
         if all(pair.length < NEAR * self.options.claimed_mu for pair in pairs):
@@ -498,7 +499,7 @@ class _StepProbe:
             )
         return warnings
 
-    def _assumptions(self, refuted_by: Sequence[str]) -> tuple[Assumption, ...]:
+    def _assumptions_of_probe(self, refuted_by: Sequence[str]) -> tuple[Assumption, ...]:
         """Return what the bound assumes, and whether the data contradict it."""
         tested: list[tuple[str, str, str]] = [
             ("normal", "normal noise", "In each tensor the noise of a step is Gaussian."),

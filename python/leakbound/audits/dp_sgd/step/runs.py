@@ -59,29 +59,31 @@ class StepRunner:
     def __call__(self, examples: Sequence[object], seed: int | None, *, where: str) -> Released:
         """Return what one run releases; `where` says in messages which run it is."""
         try:
-            returned = self._step(examples, seed)
+            returned_tensors = self._step(examples, seed)
         except Exception as error:
             raise_for_failed_step(error, examples, where)
             raise
         self.runs += 1
-        if not isinstance(returned, Mapping):
+        if not isinstance(returned_tensors, Mapping):
             raise InputTypeError(
-                f"step must return a mapping from names of tensors to arrays, got {shown(returned)}"
+                "step must return a mapping from names of tensors to arrays, got "
+                f"{shown(returned_tensors)}"
             )
-        tensor_vectors: Released = {}
-        tensor_shapes: dict[str, tuple[int, ...]] = {}
-        for key, tensor in returned.items():
+        vectors_of_tensors: Released = {}
+        shapes_of_tensors: dict[str, tuple[int, ...]] = {}
+        for key, tensor in returned_tensors.items():
             tensor_name = str(key)
-            tensor_vectors[tensor_name], tensor_shapes[tensor_name] = _vector_and_shape(
+            vectors_of_tensors[tensor_name], shapes_of_tensors[tensor_name] = _vector_and_shape(
                 tensor, tensor_name
             )
         released = {
-            tensor_name: tensor_vectors[tensor_name] for tensor_name in sorted(tensor_vectors)
+            tensor_name: vectors_of_tensors[tensor_name]
+            for tensor_name in sorted(vectors_of_tensors)
         }
         if not self._shapes:
-            self._remember_first_run(released, tensor_shapes)
-        if tensor_shapes != self._shapes:
-            self._raise_for_other_shapes(tensor_shapes, where)
+            self._remember_first_run(released, shapes_of_tensors)
+        if shapes_of_tensors != self._shapes:
+            self._raise_for_other_shapes(shapes_of_tensors, where)
         return released
 
     def _remember_first_run(
@@ -102,12 +104,12 @@ class StepRunner:
             self.precision[tensor_name] = precision
             self.smallest_numbers[tensor_name] = _smallest_number(tensor_values, precision)
         # few values do not show their type: it is that of the others
-        coarsest = max(self.precision.values())
-        largest = max(self.smallest_numbers.values())
-        for tensor_name, size in self.sizes.items():
-            if size < _TOO_FEW_VALUES:
-                self.precision[tensor_name] = coarsest
-                self.smallest_numbers[tensor_name] = largest
+        coarsest_precision = max(self.precision.values())
+        largest_smallest_number = max(self.smallest_numbers.values())
+        for tensor_name, number_of_values in self.sizes.items():
+            if number_of_values < _TOO_FEW_VALUES:
+                self.precision[tensor_name] = coarsest_precision
+                self.smallest_numbers[tensor_name] = largest_smallest_number
 
     def _raise_for_other_shapes(
         self, tensor_shapes: dict[str, tuple[int, ...]], where: str
@@ -168,10 +170,10 @@ def is_finite(released: Released) -> bool:
 def check_finite(released: Released, where: str) -> None:
     """Check that all released numbers are finite."""
     for tensor_name, tensor_values in released.items():
-        not_finite = int(np.count_nonzero(~np.isfinite(tensor_values)))
-        if not_finite:
+        number_not_finite = int(np.count_nonzero(~np.isfinite(tensor_values)))
+        if number_not_finite:
             raise InputError(
-                f"tensor {tensor_name!r} has {not_finite:,} NaN or infinite values of "
+                f"tensor {tensor_name!r} has {number_not_finite:,} NaN or infinite values of "
                 f"{tensor_values.size:,} in {where}: nothing can be concluded from it. Give "
                 "examples with finite gradients, such as smaller inputs or loss factors"
             )
@@ -184,22 +186,22 @@ def as_floats(tensor_values: AnyArray) -> FloatArray:
 
 def _vector_and_shape(tensor: object, tensor_name: str) -> tuple[AnyArray, tuple[int, ...]]:
     """Return a copy of a tensor as a vector, and its shape."""
-    tensor_array = array_of(tensor, name=f"tensor {tensor_name!r}")
-    if tensor_array.dtype.kind in "VO":
+    array_of_tensor = array_of(tensor, name=f"tensor {tensor_name!r}")
+    if array_of_tensor.dtype.kind in "VO":
         try:
-            tensor_array = tensor_array.astype(np.float32)  # as bfloat16 of other packages
+            array_of_tensor = array_of_tensor.astype(np.float32)  # as bfloat16 of other packages
         except (TypeError, ValueError) as error:
             raise InputTypeError(
                 f"tensor {tensor_name!r} must hold real numbers: {error}"
             ) from error
-    if tensor_array.dtype.kind not in "fiu":
+    if array_of_tensor.dtype.kind not in "fiu":
         raise InputTypeError(
-            f"tensor {tensor_name!r} must hold real numbers, got {tensor_array.dtype}"
+            f"tensor {tensor_name!r} must hold real numbers, got {array_of_tensor.dtype}"
         )
-    if tensor_array.dtype.kind != "f":
-        tensor_array = tensor_array.astype(np.float64)
-    tensor_vector = np.array(tensor_array).ravel()
-    return tensor_vector, tensor_array.shape
+    if array_of_tensor.dtype.kind != "f":
+        array_of_tensor = array_of_tensor.astype(np.float64)
+    tensor_vector = np.array(array_of_tensor).ravel()
+    return tensor_vector, array_of_tensor.shape
 
 
 def _relative_precision(tensor_values: AnyArray) -> float:
@@ -209,20 +211,22 @@ def _relative_precision(tensor_values: AnyArray) -> float:
     single precision, whatever the type that holds the values.
     """
     own_precision = max(_SINGLE_PRECISION, float(np.finfo(tensor_values.dtype).eps))
-    layout = _MANTISSAS.get(tensor_values.dtype.itemsize)
-    if layout is None or np.count_nonzero(tensor_values) < _TOO_FEW_VALUES:
+    type_layout = _MANTISSAS.get(tensor_values.dtype.itemsize)
+    if type_layout is None or np.count_nonzero(tensor_values) < _TOO_FEW_VALUES:
         return own_precision
-    unsigned_type, mantissa_bits = layout
+    unsigned_type, mantissa_bits = type_layout
     # Bits that are set in the mantissa of any value
-    used_bits = int(np.bitwise_or.reduce(tensor_values.view(unsigned_type)))
-    used_bits &= (1 << mantissa_bits) - 1
-    if not used_bits:
+    used_mantissa_bits = int(np.bitwise_or.reduce(tensor_values.view(unsigned_type)))
+    used_mantissa_bits &= (1 << mantissa_bits) - 1
+    if not used_mantissa_bits:
         return own_precision
-    lowest_used_bit = used_bits & -used_bits
+    lowest_used_bit = used_mantissa_bits & -used_mantissa_bits
     trailing_zeros = lowest_used_bit.bit_length() - 1
     needed_bits = mantissa_bits - trailing_zeros
-    narrowest_type = next(bits for bits in _MANTISSA_BITS_OF_TYPES if needed_bits <= bits)
-    return max(own_precision, 2.0**-narrowest_type)
+    mantissa_bits_of_narrowest = next(
+        bits for bits in _MANTISSA_BITS_OF_TYPES if needed_bits <= bits
+    )
+    return max(own_precision, 2.0**-mantissa_bits_of_narrowest)
 
 
 def _smallest_number(tensor_values: AnyArray, precision: float) -> float:
@@ -233,7 +237,7 @@ def _smallest_number(tensor_values: AnyArray, precision: float) -> float:
     own_smallest = max(_SMALLEST_SINGLE, float(np.finfo(tensor_values.dtype).smallest_subnormal))
     if precision < _HALF_PRECISION:
         return own_smallest
-    multiples = as_floats(tensor_values) / _SMALLEST_HALF
-    if (multiples == np.floor(multiples)).all():
+    multiples_of_smallest_half = as_floats(tensor_values) / _SMALLEST_HALF
+    if (multiples_of_smallest_half == np.floor(multiples_of_smallest_half)).all():
         return max(own_smallest, _SMALLEST_HALF)
     return own_smallest
