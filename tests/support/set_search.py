@@ -273,7 +273,7 @@ def missed_by_matching(matching: MatchingSearch, result: Proof, rng: np.random.G
     @cache
     def roughly(correct: int, guesses: int, kept: int) -> float:
         if chosen.levels:
-            return chosen.roughly_proved((correct, guesses, kept))
+            return chosen.proved((correct, guesses, kept), roughly=True)
         return claim.lower_bound(
             correct, guesses, kept, chosen.level, test="recursion", one_sided=game.one_sided
         )

@@ -88,10 +88,8 @@ class LadderPolicy(PathPolicy):
     ) -> FloatArray:
         """Return about what numbers of guesses prove at some accuracies, for a choice of them."""
         correct_guesses = np.rint(numbers * accuracy).astype(np.int64)
-        limits = []
-        for guesses, correct in zip(numbers.tolist(), correct_guesses.tolist(), strict=True):
-            limits.append(self.limit(rule, guesses, correct, level))
-        return np.array(limits)
+        counts = zip(numbers.tolist(), correct_guesses.tolist(), strict=True)
+        return np.array([self.limit(rule, guesses, right, level) for guesses, right in counts])
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: one path is cut, or its two ends."""
@@ -203,12 +201,11 @@ def one_number(seen: str, sides: Sides, *more: str) -> str:
     choices = ["The number of guesses", *more]
     if sides == "auto":
         choices.append("the share of “member” guesses")
-    were = "were"
-    if len(choices) == 1:
-        were = "was"
-    last_two = " and ".join(choices[-2:])
-    listed_choices = ", ".join([*choices[:-2], last_two])
-    return f"{listed_choices} {were} chosen with {seen}. This test tries no other number."
+    *first_choices, last_choice = choices
+    were_chosen = f"{last_choice} was chosen"
+    if first_choices:
+        were_chosen = f"{', '.join(first_choices)} and {last_choice} were chosen"
+    return f"{were_chosen} with {seen}. This test tries no other number."
 
 
 @lru_cache(maxsize=256)

@@ -70,8 +70,7 @@ class Proof:
     `scored` still has; `perfect`
     returns what a perfect attack proves, and `points` so many cuts of the path, both in log-odds or
     in what else the policy's bounds are on. Each path had the probability of error `level`.
-    `beside` is a sentence about another test that had a part of the level, and `shift` says what
-    was taken out where nobody drew who became a member.
+    `shift` says what was taken out where nobody drew who became a member.
     """
 
     policy: "Procedure"
@@ -84,7 +83,6 @@ class Proof:
     options: dict[str, JsonValue]
     notes: tuple[str, ...] = ()
     scored: _core.Ranking | None = None
-    beside: str = ""
     shift: Shift | None = None
     perfect: Callable[[], float]
     points: Callable[[int], CurvePoints]
@@ -134,10 +132,9 @@ class Proof:
     def searched(self) -> str:
         """How many thresholds were tested and what chose them, in sentences of the result."""
         game = self.game
-        said = self.policy.searched(
+        return self.policy.searched(
             self.ranking.examples, game.sides, units=game.units, recall=game.recall
         )
-        return " ".join(filter(None, (said, self.beside)))
 
     def with_options(self, more: dict[str, JsonValue]) -> "Proof":
         """Return the same with more options to report."""

@@ -364,8 +364,8 @@ def test_nothing_is_roughly_proved_where_nothing_is() -> None:
     """Members at which too few are kept are the first that a search looks at."""
     look = chosen_at(over_plausible(GaussianDP(), "both", 0, reference=True, mu=3.0))
     made = look.guesses
-    assert look.roughly_proved((made, made, made + 1)) > 0
-    assert look.roughly_proved((made, made, made)) == 0
+    assert look.proved((made, made, made + 1), roughly=True) > 0
+    assert look.proved((made, made, made), roughly=True) == 0
 
 
 def test_a_guess_that_is_missing_counts_as_wrong() -> None:

@@ -356,8 +356,7 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
 
         A smaller level asks for more: it is as if so many standard deviations fewer were right.
         """
-        if rule is None:
-            return np.zeros(numbers.size)
+        assert rule is not None
         places = np.searchsorted(rule.levels, numbers)
         levels = level * self.weights(rule)[places]
         planned_levels = (self.planned or level) * np.array(rule.shares)[places]
@@ -366,10 +365,8 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
         planned_scores = -_core.normal_quantile(planned_levels)
         deviation = np.sqrt(numbers * accuracy * (1 - accuracy))
         correct_guesses = numbers * accuracy - (scores - planned_scores) * deviation
-        expected_bounds = []
-        for place, correct in zip(places.tolist(), correct_guesses.tolist(), strict=True):
-            expected_bounds.append(rule.worth(place, correct))
-        return np.array(expected_bounds)
+        expected_bounds = map(rule.worth, places.tolist(), correct_guesses.tolist())
+        return np.array([*expected_bounds])
 
     def above(self, least: float) -> Self:
         """See `Policy.above`."""

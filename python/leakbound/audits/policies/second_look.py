@@ -7,7 +7,7 @@ from typing import Any, Self
 import leakbound._core as _core
 from leakbound._base.types import PathOrder, Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
-from leakbound.audits.policies.f_dp import OutsideInFamily, family_policy
+from leakbound.audits.policies.f_dp import OutsideInFamily
 from leakbound.claims import AnyFamily, ApproxDP, Claim, PureDP
 from leakbound.cuts import KLScan, OutsideIn, SecondLook
 from leakbound.cuts.look import Look, Part, Parts
@@ -90,10 +90,10 @@ def _planned(
     claim: ApproxDP | AnyFamily, *, examples: int, sides: Sides, level: float, k: int
 ) -> LadderPolicy:
     """Return the form that a claim has of `OutsideIn`: both tests have one plan for the level."""
-    policy: Any
-    if isinstance(claim, ApproxDP):
-        policy = approx_policy(_LADDER, claim.delta, examples=examples, sides=sides, k=k)
-    else:
-        policy = family_policy(_LADDER, claim, examples=examples, sides=sides, k=k)
+    if not isinstance(claim, ApproxDP):
+        return OutsideInFamily(
+            base=_LADDER, claim=claim, examples=examples, sides=sides, k=k, planned=level
+        )
+    policy: Any = approx_policy(_LADDER, claim.delta, examples=examples, sides=sides, k=k)
     planned: LadderPolicy = replace(policy, planned=level)
     return planned

@@ -38,20 +38,19 @@ def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObj
         return {}
     rows = np.concatenate([member_rows[:pairs], nonmember_rows[:pairs]])
     standardised_features = standardised(features[rows], _CLIPPED)
-    of_members, of_nonmembers = np.split(standardised_features, 2)
+    pair_of_row = np.tile(np.arange(pairs), 2)
     correct_guesses = 0
     guesses = 0
     for part in np.array_split(np.arange(pairs), _PARTS)[1:]:
-        earlier_pairs = part[0]
-        training_rows = np.concatenate([of_members[:earlier_pairs], of_nonmembers[:earlier_pairs]])
-        training_labels = np.arange(2 * earlier_pairs) < earlier_pairs
+        is_earlier = pair_of_row < part[0]
         try:
-            coefficients = ridge_coefficients(training_rows, training_labels)
+            coefficients = ridge_coefficients(
+                standardised_features[is_earlier], member[rows[is_earlier]]
+            )
         except FitError:
             return {}
-        member_log_odds = _core.linear_log_odds(coefficients, of_members[part])[0]
-        nonmember_log_odds = _core.linear_log_odds(coefficients, of_nonmembers[part])[0]
-        differences = member_log_odds - nonmember_log_odds
+        log_odds = _core.linear_log_odds(coefficients, standardised_features)[0]
+        differences = log_odds[part] - log_odds[pairs + part]
         no_claim = np.zeros(part.size)
         surest_pairs, signs = bets(no_claim, differences)
         correct_guesses += int((signs > 0).sum())

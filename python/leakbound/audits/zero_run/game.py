@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,14 @@ _RIDGE_PENALTIES = np.logspace(-1, 4, 11)
 _TAIL = 4.0
 # Scores beyond this in absolute value are scaled down first.
 _OVERFLOWING = 1e150
+# Small trees, all of them grown, so that what they predict of noise is small.
+_TREE_OPTIONS: dict[str, Any] = {
+    "max_iter": 80,
+    "max_leaf_nodes": 8,
+    "learning_rate": 0.07,
+    "min_samples_leaf": 30,
+    "early_stopping": False,
+}
 # Share of a product's mean square below which its variance is rounding.
 _CONSTANT = 1e-9
 
@@ -78,7 +87,10 @@ class ObservedGame(ScoreGame):
 
     def guessed(self, ranks: FloatArray, number: int) -> Guesses:
         """Guess the top of a ranking members and the bottom not."""
-        falling_rows = _rows_by_falling_rank(ranks)
+        return self.guessed_in_order(_rows_by_falling_rank(ranks), number)
+
+    def guessed_in_order(self, falling_rows: IntArray, number: int) -> Guesses:
+        """Guess the first rows members and the last ones not."""
         signs = np.ones(number, dtype=np.int64)
         if self.one_sided:
             return Guesses("member", falling_rows[:number], signs)
@@ -127,7 +139,7 @@ def beyond_features(
     fold_numbers = drawn_folds(fold_rng, scores.size, _FOLDS)
     standardised_features = standardised(features, np.inf)
     residuals: FloatArray = scores - scores.mean()
-    linear = _ridge_predictions(standardised_features, residuals, fold_numbers)
+    predictions = _ridge_predictions(standardised_features, residuals, fold_numbers)
     # The curve is tried on the first fold, with products that were chosen without it: others
     # would fit noise there too
     first_fold = fold_numbers == 0
@@ -135,15 +147,13 @@ def beyond_features(
         standardised_features, residuals, fold_numbers, product_rows=~first_fold
     )
     curve_error = _squared_error(curve_on_trial[first_fold], residuals[first_fold])
-    linear_error = _squared_error(linear[first_fold], residuals[first_fold])
+    linear_error = _squared_error(predictions[first_fold], residuals[first_fold])
     is_curved = curve_error < linear_error
     if is_curved:
-        every_row = np.ones(scores.size, dtype=np.bool_)
-        residuals -= _curve_predictions(
-            standardised_features, residuals, fold_numbers, product_rows=every_row
+        predictions = _curve_predictions(
+            standardised_features, residuals, fold_numbers, product_rows=slice(None)
         )
-    else:
-        residuals -= linear
+    residuals -= predictions
     if trees:
         by_trees = _tree_predictions(standardised_features, residuals, fold_numbers, seed)
         if by_trees.any():
@@ -158,7 +168,7 @@ def _curve_predictions(
     scores: FloatArray,
     fold_numbers: IntArray,
     *,
-    product_rows: BoolArray,
+    product_rows: BoolArray | slice,
 ) -> FloatArray:
     """Return ridge predictions from features and the products that scores of some rows follow."""
     clipped = np.clip(standardised_features, -_CLIPPED, _CLIPPED)
@@ -230,13 +240,9 @@ def _tree_predictions(
     """Return what trees predict of each fold: nothing where they are of no use for the first."""
     predictions = np.zeros(scores.size)
     for number in range(_FOLDS):
+        random_state = Purpose.BEYOND_FEATURES_TREES.derived(seed, bits=32)
         regressor = ensembles().HistGradientBoostingRegressor(
-            max_iter=80,
-            max_leaf_nodes=8,
-            learning_rate=0.07,
-            min_samples_leaf=30,
-            early_stopping=False,
-            random_state=Purpose.BEYOND_FEATURES_TREES.derived(seed, bits=32),
+            **_TREE_OPTIONS, random_state=random_state
         )
         held_out = fold_numbers == number
         regressor.fit(standardised_features[~held_out], scores[~held_out])

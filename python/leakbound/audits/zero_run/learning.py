@@ -169,12 +169,13 @@ def learnt(
     seen = learning.seen[rows]
     refusal = ""
     tests: FormTests = ()
-    odds: Odds = OddsBox.of_member(guide[rows])
+    odds: Odds
     try:
-        found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
+        found = _confidence_set(member, learning, request, rows, beyond, columns.needed)
     except FitError as error:
         advice = _advice_on_separation(learning, columns, rows, member)
         refusal = Message("{error}{advice}", error=error, advice=advice)
+        odds = OddsBox.of_member(guide[rows])
     else:
         if options.falsify:
             tests = _tests_of_form(found, learning, seen, seed)
@@ -429,14 +430,15 @@ def _confidence_set(
     member: BoolArray,
     learning: Learning,
     request: Request,
-    parts: tuple[IntArray, IntArray, IntArray],
+    rows: IntArray,
+    beyond: IntArray,
+    columns: IntArray,
 ) -> ConfidenceSet:
     """Find the set from the audited labels, those of D', and those beyond the limit of log-odds.
 
     Were the last left out, which labels of D' the set rests on would depend on labels of D'.
-    `parts` are the audited rows, those beyond the limit, and columns.
+    `rows` are the audited ones.
     """
-    rows, beyond, columns = parts
     features = learning.features[:, columns]
     reference = None
     if beyond.size or learning.reference is not None:

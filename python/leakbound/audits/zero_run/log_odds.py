@@ -36,7 +36,7 @@ from leakbound._base.types import (
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import AlignedScores, Grounds, Request
 from leakbound.audits.zero_run.blind import blind_guesses
-from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
+from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.options import (
     ZeroRunOptions,
     audited,
@@ -262,14 +262,14 @@ class OddsSet(Odds):
             one_sided=game.one_sided,
         )
 
-    def balanced_ranks(self, game: ObservedGame, number: int) -> FloatArray:
-        """Return ranks balanced for guesses that matching, or tampering, leaves alone."""
+    def balanced_rows(self, game: ObservedGame, number: int) -> IntArray:
+        """Return rows by falling score, balanced for what matching or tampering leaves alone."""
         keep_probabilities = self.keep_probabilities
         # A fair coin among the kept has variance 1/4
         balanced_scores = self.balanced(
             game, keep_probabilities / 4, number, counts=keep_probabilities
         )
-        return distinct_ranks(balanced_scores, self.ties(game))
+        return np.lexsort((self.ties(game), balanced_scores))[::-1]
 
 
 def known_log_odds(

@@ -38,7 +38,7 @@ from leakbound.claims import PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof, SecondLook
 from leakbound.cuts.games import ScoreGame
-from leakbound.cuts.look import Look, Part, Parts
+from leakbound.cuts.look import Look, Parts
 from leakbound.cuts.policy import Best
 from leakbound.cuts.shift import Shift
 from leakbound.errors import OptionError
@@ -124,12 +124,12 @@ class Match(Correction):
         chosen = None
         if odds.guide.any():
             chosen = guesses_from_outside_in(plan, first_level)
-            first = Part(name="outside-in", policy=look.policy.ladder, share=first.share)
+            first = first._replace(name="outside-in", policy=look.policy.ladder)
         if chosen is None:
             chosen = planned_guesses(plan, first_level)
             planned = Fixed(chosen.guesses)
             policy = policy_of(self.claim, planned, plan.expected_kept, game.sides, first_level)
-            first = Part(name="planned", policy=policy, share=first.share)
+            first = first._replace(name="planned", policy=policy)
         tests = [chosen]
         pilot = pilot_guesses(plan, look.policy, look.of(plan.level))
         if pilot is not None:

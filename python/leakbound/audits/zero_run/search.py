@@ -8,7 +8,7 @@ not drawn, so that it is smooth in the log-odds, and ascents look for where it i
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -122,7 +122,7 @@ class MatchingSearch:
         correct, guesses, kept = counts
         fewer_correct = min(correct, max(1, round(correct**0.5)))
         more_kept = max(1, round(_PRICE_PROBE * kept))
-        approximate_bound = self.chosen.roughly_proved
+        approximate_bound = partial(self.chosen.proved, roughly=True)
         # Finite differences of the bound, by correct guesses, examples kept and guesses made
         bound = approximate_bound(counts)
         with_fewer_correct = approximate_bound((correct - fewer_correct, guesses, kept))
@@ -187,7 +187,7 @@ class MatchingSearch:
     def _approximate_bound_at(self, endpoint: Endpoint) -> float:
         """Return what is roughly proved at a member, given what is reached there."""
         _, reached = endpoint
-        return self.chosen.roughly_proved(self.whole_counts(reached))
+        return self.chosen.proved(self.whole_counts(reached), roughly=True)
 
 
 def least_of_searches(searches: Sequence[MatchingSearch]) -> list[LeastProved]:

@@ -97,8 +97,7 @@ class Tamper(Correction):
         """See `Correction.proof_over_set`: what enough of all draws leave, at half the level."""
         draw_level = odds.of_draw(level)
         number = self.planned_number(game, game.examples, draw_level)
-        balanced_ranks = odds.balanced_ranks(game, number)
-        guesses = game.guessed(balanced_ranks, number)
+        guesses = game.guessed_in_order(odds.balanced_rows(game, number), number)
         correct_places = np.flatnonzero(game.right(guesses))
         correct_guesses = guesses.taken(correct_places)
         tampering = _TamperingOverSet(
