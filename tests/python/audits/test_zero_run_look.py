@@ -356,7 +356,7 @@ def test_a_bound_falls_as_more_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
     # a test of as many guesses as are kept, and least counts of the number kept, jump with it
     assert largest_rise(replace(seldom, must_be_kept=False), 24) > 0.05
     monkeypatch.setattr(JointTest, "as_planned", lambda test: test)
-    f_dp._remembered_bound.cache_clear()
+    f_dp._remembered_certified_bound.cache_clear()
     assert largest_rise(often, 32) > 0.01
 
 

@@ -18,7 +18,7 @@ import leakbound._core as _core
 from leakbound._base.streams import Purpose
 from leakbound._base.types import Sides, Strings
 from leakbound.audits.policies.allowance import allowance
-from leakbound.audits.policies.ladder import Kind, Ladder
+from leakbound.audits.policies.ladder import Kind, MonteCarloLadder
 from leakbound.claims import ApproxDP, Claim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts.games import Game, inverted_warnings
@@ -193,7 +193,7 @@ class TrialsPolicy(Policy):
             passed_references.append((reference, _LN_REFUTED))
             lattice = np.geomspace(last_refuted, theta, _FINE_PARTS + 1)[1:]
 
-    def ladder(self, statistic: Statistic, level: float, seed: int) -> Ladder:
+    def ladder(self, statistic: Statistic, level: float, seed: int) -> MonteCarloLadder:
         """Return the search for the least private parameter that a ranking refutes."""
         references = statistic.references
         # No ranking reaches further than that of a perfect attack, which simulations count anyway.
@@ -211,7 +211,7 @@ class TrialsPolicy(Policy):
         smallest_of_family, _ = self.claim.search
         if smallest_of_family == 0:
             least_theta *= _LEAST_TESTED_SHARE
-        return Ladder(
+        return MonteCarloLadder(
             reaching=reaching,
             level=level,
             search=(least_theta, largest_theta),
