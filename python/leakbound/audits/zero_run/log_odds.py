@@ -165,7 +165,7 @@ class OddsBox(Odds):
         """The largest |λ| that each example may have."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
-    def toward(self, guesses: Guesses) -> FloatArray:
+    def toward_guesses(self, guesses: Guesses) -> FloatArray:
         """Return Tλ at the limit where guesses T = ±1 are likeliest right by shift alone."""
         toward_member = self.high[guesses.rows]
         toward_nonmember = -self.low[guesses.rows]

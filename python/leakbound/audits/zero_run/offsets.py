@@ -248,7 +248,7 @@ class PoissonBinomial(Correction):
         """Return what shift adds to the log-odds of each guess: Tλ, or |λ| in other variants."""
         if self.variant != "directional":
             return odds.largest[guesses.rows]
-        return odds.toward(guesses)
+        return odds.toward_guesses(guesses)
 
     def _offset_paths(self, odds: OddsBox, game: ObservedGame, cuts: Cuts) -> list[Guesses]:
         """Return the top, the bottom and both in turn, where the number of guesses is not fixed."""

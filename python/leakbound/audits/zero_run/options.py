@@ -56,28 +56,28 @@ class ZeroRunOptions:
 
 def audited(
     examples: AlignedScores,
-    largest: FloatArray,
+    largest_log_odds: FloatArray,
     options: ZeroRunOptions,
     request: Request,
     left_out: BoolArray | None = None,
 ) -> IntArray:
     """Return the rows that are audited, in an order that says nothing about membership.
 
-    `largest` has the largest |λ| of each example, and `left_out` are examples of which features do
-    not tell all: rows are chosen by features alone.
+    `largest_log_odds` has the largest |λ| of each example, and `left_out` are examples of which
+    features do not tell all: rows are chosen by features alone.
     """
-    kept = largest <= options.limit
+    is_audited = largest_log_odds <= options.limit
     if left_out is not None:
-        kept &= ~left_out
-    allowed = np.flatnonzero(kept)
-    if allowed.size < 2:
-        raise no_overlap(_too_few_to_pair(allowed.size, options))
-    for values in examples.attacks.scores.values():
-        if values[allowed].min() == values[allowed].max():
-            raise AbstentionError(_scores_all_equal(allowed.size))
+        is_audited &= ~left_out
+    audited_rows = np.flatnonzero(is_audited)
+    if audited_rows.size < 2:
+        raise no_overlap(_too_few_to_pair(audited_rows.size, options))
+    for attack_scores in examples.attacks.scores.values():
+        if attack_scores[audited_rows].min() == attack_scores[audited_rows].max():
+            raise AbstentionError(_scores_all_equal(audited_rows.size))
     if isinstance(request.cuts, Fixed):
-        request.cuts.check(allowed.size)
-    return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)
+        request.cuts.check(audited_rows.size)
+    return Purpose.AUDITED_ORDER.rng(request.seed).permutation(audited_rows)
 
 
 def _scores_all_equal(examples: int) -> str:
@@ -104,11 +104,11 @@ def features_of(
         raise OptionError(Message(message))
     if model is None:
         return placed_features(examples.order, options.features)
-    table = placed_features(examples.order, options.features, encoding=model.rows.encoding)
+    feature_table = placed_features(examples.order, options.features, encoding=model.rows.encoding)
     ids = examples.order.distinct_ids
     if ids is not None:
         model.rows.check_disjoint(ids)
-    return table
+    return feature_table
 
 
 def no_overlap(why: str) -> DesignError:
