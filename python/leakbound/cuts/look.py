@@ -260,8 +260,7 @@ class Look(Policy):
         orders = ORDERS[sides][-1:]
         if sides == "auto":
             orders = ("member_half", "nonmember_half")
-        path_of_order = self.ladder.paths(ranking, orders)
-        paths = [path_of_order[order] for order in orders]
+        paths = [*self.ladder.paths(ranking, orders).values()]
         # 2. Labels seen choose blocks and a number of guesses, which the others are tested at.
         plan = None
         if not self.ladder.free:

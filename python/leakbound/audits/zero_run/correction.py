@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -116,9 +116,8 @@ class Correction(ABC):
         """Return what guesses prove at a level, whatever the log-odds that are not ruled out."""
         if odds.refusal:
             return self._proof_without_set(odds, game, level)
-        if isinstance(odds, OddsBox):
-            return self._proof_at_box(odds, game, level)
-        assert isinstance(odds, OddsSet)
+        if not isinstance(odds, OddsSet):
+            return self._proof_at_box(cast("OddsBox", odds), game, level)
         return replace(
             self.proof_over_set(odds, game, level),
             perfect=lambda: self.proof_over_set(odds, game.perfect(), level).bound,
@@ -149,11 +148,13 @@ class Correction(ABC):
 
     # --- what is proved
 
-    def shift_of(self, game: ObservedGame, kept: int | None = None) -> Shift:
-        """Return that shift is taken out this way; if None, no example is left out."""
-        size = game.examples if kept is None else kept
+    def shift_of(self, game: ObservedGame) -> Shift:
+        """Return that shift is taken out this way, and no example is left out."""
         return Shift(
-            correction=self.name, adversary=self.adversary, kept=size, effective=float(size)
+            correction=self.name,
+            adversary=self.adversary,
+            kept=game.examples,
+            effective=float(game.examples),
         )
 
     def proof_of_guesses(

@@ -21,7 +21,12 @@ from leakbound.audits.zero_run.blind import blind_guesses
 from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
 from leakbound.audits.zero_run.game import beyond_features, usable
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, member_share_warnings
-from leakbound.audits.zero_run.options import ZeroRunOptions, audited, features_of
+from leakbound.audits.zero_run.options import (
+    ZeroRunOptions,
+    audited,
+    features_for_fit,
+    features_of,
+)
 from leakbound.cuts import Fixed, SecondLook
 from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity import (
@@ -70,7 +75,7 @@ class Learning:
     log-odds that no audited label had a part in. `names` are those of the features' columns.
     `left_out` are examples of which the features do not tell all, and which are not audited.
     `model` names the model in options, `form` says more of it, and `source` what it was learnt
-    from, but for D'.
+    from.
     """
 
     features: FloatArray
@@ -84,7 +89,7 @@ class Learning:
     left_out: BoolArray | None = None
     model: str = _MODEL
     form: str = ""
-    source: str = ""
+    source: str = _SOURCE
 
     @property
     def inputs(self) -> Inputs:
@@ -104,15 +109,20 @@ class Learning:
         """Read a logistic model: fitted to D', or to be learnt from the audited labels alone."""
         if isinstance(propensity, CrossFit):
             return cls._of_folds(propensity, examples, options)
-        fitted = None
         if isinstance(propensity, PropensityFit):
-            fitted = propensity
-        given = features_of(examples, options, fitted)
-        check_length(given.rows, examples.member.size, "features")
-        learning = cls.of_table(given)
-        if fitted is None:
-            return learning
-        return learning.beside(fitted, examples.member)
+            return cls._of_fit(propensity, examples, options)
+        feature_table = features_of(examples, options)
+        check_length(feature_table.rows, examples.member.size, "features")
+        return cls.of_table(feature_table)
+
+    @classmethod
+    def _of_fit(
+        cls, fitted: PropensityFit, examples: AlignedScores, options: ZeroRunOptions
+    ) -> "Learning":
+        """Return what is learnt from D', to which a model was fitted, and the audited labels."""
+        feature_table = features_for_fit(examples, options, fitted)
+        check_length(feature_table.rows, examples.member.size, "features")
+        return cls.of_table(feature_table).beside(fitted, examples.member)
 
     @classmethod
     def _of_folds(
@@ -135,6 +145,7 @@ class Learning:
             own_intercept=fitted.own_intercept,
             guide=fitted.log_odds(self.features),
             warnings=warnings,
+            source=_SOURCE + _SAME,
         )
 
     @classmethod
@@ -267,12 +278,9 @@ def _assumptions_of_learning(
     elif any(one.refuted for one in tests):
         text = f"{_LINEAR}: REFUTED. {tried}."
         status = "contradicted"
-    source = learning.source or _SOURCE
-    if learning.reference is not None and not learning.source:
-        source += _SAME
     return (
         Assumption("propensities", text + learning.form, status),
-        Assumption("propensities learnt from labels only", f"{source}.", "declared"),
+        Assumption("propensities learnt from labels only", f"{learning.source}.", "declared"),
     )
 
 
@@ -383,16 +391,22 @@ def _no_form_over_set(name: str, value: object) -> OptionError:
 
 def _columns_of_model(learning: Learning, rows: IntArray) -> Columns:
     """Return the columns that a model needs, none of them huge, and why it needs no others."""
-    together = learning.features[rows]
+    features = learning.features[rows]
     if learning.reference is not None:
-        check_length(learning.reference[0][0], learning.features.shape[1], "features of D'")
-        together = np.vstack([together, learning.reference[0]])
-    if np.abs(together).max() > _HUGE:
-        raise InputError(_huge_feature(together, learning.names))
-    columns = columns_needed(together, learning.names)
+        reference_features, _ = learning.reference
+        features = _with_reference_features(features, reference_features)
+    if np.abs(features).max() > _HUGE:
+        raise InputError(_huge_feature(features, learning.names))
+    columns = columns_needed(features, learning.names)
     if not columns.needed.size:
         raise InputError(_all_features_constant(columns.left_out))
     return columns
+
+
+def _with_reference_features(features: FloatArray, reference_features: FloatArray) -> FloatArray:
+    """Return features of audited examples and, below them, those of D'."""
+    check_length(reference_features[0], features.shape[1], "features of D'")
+    return np.vstack([features, reference_features])
 
 
 def _all_features_constant(left_out: Strings) -> str:

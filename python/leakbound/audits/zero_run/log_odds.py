@@ -40,7 +40,7 @@ from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.options import (
     ZeroRunOptions,
     audited,
-    features_of,
+    features_for_fit,
     no_overlap,
 )
 from leakbound.errors import InputError, OptionError
@@ -78,13 +78,15 @@ class Odds(Grounds, ABC):
 
     `rows` are these examples, and `scores` are those of each attack that guesses about them are
     ranked by. `share` of the probability of error is left by what is not known of the log-odds.
-    `refusal` says why there is no confidence set, if there should be one.
+    `limited` says whether they are known as limits, and `refusal` why there is no confidence set,
+    if there should be one.
     """
 
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     scores: dict[str, FloatArray] = field(default_factory=dict)
     abstained: int = 0
     share: float = 1.0
+    limited: bool = False
     refuted: bool = False
     refusal: str = ""
     falsification: Falsification | None = None
@@ -124,7 +126,6 @@ class OddsBox(Odds):
     low: FloatArray
     high: FloatArray
     draws: FloatArray | None = None
-    limited: bool = False
     everywhere: FloatArray = field(default_factory=lambda: np.empty(0))
     table: FeatureTable | None = None
 
@@ -361,7 +362,7 @@ def _log_odds_of_examples(
     if isinstance(propensity, PropensityFit):
         given = table
         if given is None:
-            given = features_of(examples, options, propensity)
+            given = features_for_fit(examples, options, propensity)
         return _box_of_model(propensity, given, size, options, seed)
     if isinstance(propensity, tuple):
         limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]

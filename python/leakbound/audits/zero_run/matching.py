@@ -85,7 +85,7 @@ class Match(Correction):
             return self._planned_over_set(odds, game, level)
         parts, tests = self.tests(odds, game, level)
         part_levels = [part.of(level) for part in parts.parts]
-        least_of_tests = least_of_searches([MatchingSearch(chosen) for chosen in tests])
+        least_of_tests = least_of_searches([*map(MatchingSearch, tests)])
         proofs = list(map(self._proof_at_least_member, tests, least_of_tests, part_levels))
         if len(proofs) < len(part_levels):
             proofs.append(self._proof_without_guesses(game, part_levels[-1]))
@@ -222,7 +222,7 @@ class Match(Correction):
         effective = float(kept)
         if game.one_sided and not isinstance(self.claim, PureDP):
             effective = kept / 2
-        return replace(self.shift_of(game, kept), effective=effective)
+        return replace(self.shift_of(game), kept=kept, effective=effective)
 
     def _proof_of_few_kept(
         self, game: ObservedGame, shift: Shift, level: float, cuts: CutPolicy

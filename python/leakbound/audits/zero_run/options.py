@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.checks import choice, flag, real
-from leakbound._base.features import FeatureTable, placed_features
+from leakbound._base.features import Encoding, FeatureTable, placed_features
 from leakbound._base.messages import Message
 from leakbound._base.streams import Purpose
 from leakbound._base.types import Adversary, ArrayInput, BoolArray, FloatArray, IntArray
@@ -96,15 +96,20 @@ def _too_few_to_pair(examples: int, options: ZeroRunOptions) -> str:
 
 
 def features_of(
-    examples: AlignedScores, options: ZeroRunOptions, model: PropensityFit | None = None
+    examples: AlignedScores, options: ZeroRunOptions, encoding: Encoding | None = None
 ) -> FeatureTable:
-    """Return the features that a model needs, of examples none of which may be in its D'."""
+    """Return the features of examples, as a model needs them that learnt from such a table."""
     if options.features is None:
         message = "a propensity model needs the features of the audited examples: {features=}"
         raise OptionError(Message(message))
-    if model is None:
-        return placed_features(examples.order, options.features)
-    feature_table = placed_features(examples.order, options.features, encoding=model.rows.encoding)
+    return placed_features(examples.order, options.features, encoding=encoding)
+
+
+def features_for_fit(
+    examples: AlignedScores, options: ZeroRunOptions, model: PropensityFit
+) -> FeatureTable:
+    """Return the features that a fitted model needs, of examples none of which is in its D'."""
+    feature_table = features_of(examples, options, model.rows.encoding)
     ids = examples.order.distinct_ids
     if ids is not None:
         model.rows.check_disjoint(ids)
