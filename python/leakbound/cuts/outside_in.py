@@ -168,7 +168,7 @@ class LadderPolicy(PathPolicy):
         """See `PathPolicy.perfect`."""
         if order != "ends":
             return super().perfect(examples, order, level, recall)
-        return _perfect_ends(self, examples, level)
+        return _perfect_log_odds_of_ends(self, examples, level)
 
     def best_of_ends(self, top: _core.Path, bottom: _core.Path, level: float) -> LevelBest:
         """Return what is proved by guesses of both roles, as many of each as labels suggest."""
@@ -209,7 +209,7 @@ def one_number(seen: str, sides: Sides, *more: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _perfect_ends(policy: LadderPolicy, examples: int, level: float) -> float:
+def _perfect_log_odds_of_ends(policy: LadderPolicy, examples: int, level: float) -> float:
     """Return what is proved where every guess of either role is right."""
     members = examples // 2
     non_members = examples - members
@@ -260,7 +260,7 @@ class OutsideIn(LadderPolicy):
 
     def __post_init__(self) -> None:
         if self.levels is not None:
-            object.__setattr__(self, "levels", _checked_levels(self.levels))
+            object.__setattr__(self, "levels", _checked_guess_levels(self.levels))
 
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
@@ -306,7 +306,7 @@ class OutsideIn(LadderPolicy):
         return best_cut.logit
 
 
-_ROLES: dict[Sides, Literal["member", "either"]] = {"member": "member", "auto": "either"}
+_ROLES_OF_SIDES: dict[Sides, Literal["member", "either"]] = {"member": "member", "auto": "either"}
 
 
 @lru_cache(maxsize=256)
@@ -325,7 +325,7 @@ def planned_rule(
         examples,
         level,
         k=k,
-        roles=_ROLES.get(sides, "both"),
+        roles=_ROLES_OF_SIDES.get(sides, "both"),
         form=form,
         delta=delta,
         share=share,
@@ -333,7 +333,7 @@ def planned_rule(
     )
 
 
-def _checked_levels(levels: object) -> tuple[int, ...]:
+def _checked_guess_levels(levels: object) -> tuple[int, ...]:
     """Check numbers of guesses that are fixed in advance."""
     if not isinstance(levels, Sequence | np.ndarray) or getattr(levels, "shape", None) == ():
         raise InputTypeError(

@@ -67,14 +67,14 @@ class FamilyPolicy(DerivedPolicy[B]):
 
     def unproved(self, guesses: int, correct: int, level: float, /) -> str:
         """See `PathPolicy.unproved`: fair coins hardly give a count that no mechanism explains."""
-        if not unexplained(self._counts(guesses, correct), level):
+        if not unexplained(self._counts_of_guesses(guesses, correct), level):
             return super().unproved(guesses, correct, level)
         return (
             f"of {guesses} guesses of “member” {correct} are right, which fair coins give with "
             f"probability below {level:g} whatever the mechanism tells: the coins are in doubt"
         )
 
-    def _counts(self, guesses: int, correct: int) -> CountOptions:
+    def _counts_of_guesses(self, guesses: int, correct: int) -> CountOptions:
         one_sided = self.sides == "member"
         return counts_of(correct, guesses=guesses, m=self.examples, one_sided=one_sided, k=self.k)
 
@@ -93,7 +93,7 @@ class GridFamily(FamilyPolicy[Fixed | UnionBound]):
         level_of_cut = shares.FAMILY_GRID.of(level, len(counts_at_cuts))
         best = Best(0.0, *counts_at_cuts[0])
         for guesses, correct in counts_at_cuts:
-            counts = self._counts(guesses, correct)
+            counts = self._counts_of_guesses(guesses, correct)
             if best.logit:
                 curve = self.claim.curve(best.logit, self.sides)
                 if not _core.fdp_rejects(counts, curve.core, level_of_cut, "tight"):
@@ -183,7 +183,7 @@ def _certified_bound(test: JointTest, index: int, correct: int) -> float:
     critical_parameter = planned_test.rough(index, correct)
     if not critical_parameter:
         return 0.0
-    t = _on_parameter_grid(critical_parameter)
+    t = _rounded_to_grid(critical_parameter)
     proxy_curve_at_t = proxy.curve(t, sides)
     no_correct_guesses = [planned_test.counts(place, 0) for place in range(len(test.levels))]
     least_counts = _core.fdp_least_rejected(no_correct_guesses, proxy_curve_at_t.core, test.tau)
@@ -201,7 +201,7 @@ def _certified_bound(test: JointTest, index: int, correct: int) -> float:
     # to come from there to a proof. It is on the grid too: last bits would lead to another proof.
     expected = t
     if isinstance(claim, GaussianDP):
-        expected = max(t, _on_parameter_grid(test.quick(index, correct)))
+        expected = max(t, _rounded_to_grid(test.quick(index, correct)))
     curve_at_expected = claim.curve(expected, sides)
     certificate = _core.JointCertificate(tested_counts, curve_at_expected.core)
     first_bound = _certified_parameter(claim, certificate, sides, level, expected)
@@ -219,7 +219,7 @@ def _certified_bound(test: JointTest, index: int, correct: int) -> float:
     return max(first_bound, second_bound)
 
 
-def _on_parameter_grid(theta: float) -> float:
+def _rounded_to_grid(theta: float) -> float:
     """Return a parameter rounded down to a grid that last bits hardly move it on."""
     mantissa, exponent = math.frexp(theta)
     rounded_mantissa = math.floor(mantissa * _GRID_STEPS - 1) / _GRID_STEPS
@@ -408,19 +408,19 @@ def family_policy(
         ladder = cuts or OutsideIn()
         return OutsideInFamily(base=ladder, claim=claim, examples=examples, sides=sides, k=k)
     if isinstance(cuts, UnionBound):
-        _check_exact(cuts)
+        _check_union_bound(cuts)
     elif not isinstance(cuts, Fixed):
-        raise _without_form(cuts, claim)
+        raise _no_form_for_families(cuts, claim)
     return GridFamily(base=cuts, claim=claim, examples=examples, sides=sides, k=k)
 
 
-def _without_form(cuts: CutPolicy, claim: AnyFamily) -> OptionError:
+def _no_form_for_families(cuts: CutPolicy, claim: AnyFamily) -> OptionError:
     """Return the error that a policy has no form for families."""
     message = "{cuts} is not for {claim}: use {OutsideIn}, {Fixed} or {UnionBound}"
     return OptionError(Message(message, cuts=Option("cuts", type(cuts)), claim=claim.name))
 
 
-def _check_exact(cuts: UnionBound) -> None:
+def _check_union_bound(cuts: UnionBound) -> None:
     """Refuse a union bound over all numbers of guesses, or by another tail."""
     if cuts.grid == "all" or cuts.tail != "exact":
         raise OptionError(
