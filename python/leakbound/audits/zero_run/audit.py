@@ -357,7 +357,7 @@ def _options_of_zero_run(
         "adversary": shift.adversary,
         "variant": options.variant,
         "max_log_odds": options.max_log_odds,
-        "level": odds.of_test(level),
+        "level": odds.level_of_test(level),
         "seed": request.seed,
         "claim": encode(request.claim),
         **asked(

@@ -120,12 +120,12 @@ class Correction(ABC):
             return self._proof_at_box(cast("OddsBox", odds), game, level)
         return replace(
             self.proof_over_set(odds, game, level),
-            perfect=lambda: self.proof_over_set(odds, game.perfect(), level).bound,
+            perfect=lambda: self.proof_over_set(odds, game.of_perfect_attack(), level).bound,
         )
 
     def _proof_at_box(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """Return what is proved at log-odds that are known, or learnt elsewhere with replicates."""
-        proof = self.proof_at_known(odds, game, odds.of_test(level))
+        proof = self.proof_at_known(odds, game, odds.level_of_test(level))
         if odds.draws is None:
             return proof
         return _percentile_over_replicates(proof, odds.draws, shares.PERCENTILE.of(level))
@@ -140,7 +140,7 @@ class Correction(ABC):
 
     def _proof_without_set(self, odds: Odds, game: ObservedGame, level: float) -> Proof:
         """Return that nothing is proved, as there is no confidence set."""
-        nobody = game.guessed(game.values, 0)
+        nobody = game.guesses_by_rank(game.values, 0)
         tested = TestedGuesses(guesses=nobody, reason=odds.refusal)
         return self.proof_of_guesses(
             game, Best(0.0, 0, 0), self.shift_of(game), tested, level=level

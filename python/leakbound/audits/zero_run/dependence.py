@@ -163,7 +163,7 @@ def _explaining_columns(
     return [independent_columns[number] for number in explaining_columns]
 
 
-def separating(feature_table: FloatArray, column_names: Strings, member: BoolArray) -> str:
+def deciding_columns(feature_table: FloatArray, column_names: Strings, member: BoolArray) -> str:
     """Say which columns decide membership by themselves; empty if none does."""
     separating_columns = list(_separating_columns(feature_table, column_names, member))
     return "; ".join(separating_columns[:_MOST_LISTED])

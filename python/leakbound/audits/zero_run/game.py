@@ -85,11 +85,11 @@ class ObservedGame(ScoreGame):
         guessed_member = guesses.signs > 0
         return np.asarray(self.member[guesses.rows] == guessed_member)
 
-    def guessed(self, ranks: FloatArray, number: int) -> Guesses:
+    def guesses_by_rank(self, ranks: FloatArray, number: int) -> Guesses:
         """Guess the top of a ranking members and the bottom not."""
-        return self.guessed_in_order(_rows_by_falling_rank(ranks), number)
+        return self.guesses_in_order(_rows_by_falling_rank(ranks), number)
 
-    def guessed_in_order(self, rows_by_falling_rank: IntArray, number: int) -> Guesses:
+    def guesses_in_order(self, rows_by_falling_rank: IntArray, number: int) -> Guesses:
         """Guess the first rows members and the last ones not."""
         signs = np.ones(number, dtype=np.int64)
         if self.one_sided:
@@ -102,9 +102,9 @@ class ObservedGame(ScoreGame):
         signs[1::2] = -1
         return Guesses("interleaved", rows, signs)
 
-    def perfect(self) -> "ObservedGame":
+    def of_perfect_attack(self) -> "ObservedGame":
         """Return the game of an attack that is always right."""
-        return replace(self, values=usable(self.signs.astype(np.float64)))
+        return replace(self, values=robust_scores(self.signs.astype(np.float64)))
 
 
 def _rows_by_falling_rank(ranks: FloatArray) -> IntArray:
@@ -264,14 +264,14 @@ def _squared_error(predictions: FloatArray | float, scores: FloatArray) -> float
     return float(((scores - predictions) ** 2).sum())
 
 
-def usable(scores: FloatArray) -> FloatArray:
+def robust_scores(scores: FloatArray) -> FloatArray:
     """Return finite scores in robust units, in the same order, with tails that grow slowly."""
     finite_scores = scores[np.isfinite(scores)]
     if not finite_scores.size:
         return np.sign(scores)
     largest_size = np.abs(finite_scores).max()
     if largest_size > _OVERFLOWING:  # differences of such scores are no numbers
-        return usable(scores / largest_size)
+        return robust_scores(scores / largest_size)
     # Robust scaling: infinite scores come one unit beyond the finite ones
     robust_centre, robust_spread = robust_scale(finite_scores)
     robust_spread = robust_spread or float(finite_scores.std()) or 1.0

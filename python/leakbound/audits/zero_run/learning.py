@@ -18,12 +18,12 @@ from leakbound._base.messages import Message, Option
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Status, Strings
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.audits.zero_run.blind import blind_guesses
-from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
-from leakbound.audits.zero_run.game import beyond_features, usable
+from leakbound.audits.zero_run.dependence import Columns, columns_needed, deciding_columns
+from leakbound.audits.zero_run.game import beyond_features, robust_scores
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, member_share_warnings
 from leakbound.audits.zero_run.options import (
     ZeroRunOptions,
-    audited,
+    audited_rows_of,
     features_for_fit,
     features_of,
 )
@@ -122,7 +122,7 @@ class Learning:
         """Return what is learnt from D', to which a model was fitted, and the audited labels."""
         feature_table = features_for_fit(examples, options, fitted)
         check_length(feature_table.rows, examples.member.size, "features")
-        return cls.of_table(feature_table).beside(fitted, examples.member)
+        return cls.of_table(feature_table).with_fit(fitted, examples.member)
 
     @classmethod
     def _of_folds(
@@ -132,7 +132,7 @@ class Learning:
         check_folds(crossed, examples, options)
         return cls.of_table(table_of_folds(crossed))
 
-    def beside(self, fitted: PropensityFit, member: BoolArray) -> "Learning":
+    def with_fit(self, fitted: PropensityFit, member: BoolArray) -> "Learning":
         """Return the same with D', to which a model was fitted."""
         # The examples share an intercept with D' where its share of members is known.
         warnings = self.warnings + _unaudited_examples(self.left_out)
@@ -172,7 +172,7 @@ def learnt(
     if guide is None:
         guide = np.zeros(member.size)
     largest = np.abs(guide)
-    rows = audited(examples, largest, options, request, learning.left_out)
+    rows = audited_rows_of(examples, largest, options, request, learning.left_out)
     beyond = rows[:0]
     if options.max_log_odds is not None:
         beyond = _rows_beyond_limit(largest > options.limit, learning.left_out)
@@ -186,14 +186,14 @@ def learnt(
     except FitError as error:
         advice = _advice_on_separation(learning, columns, rows, member)
         refusal = Message("{error}{advice}", error=error, advice=advice)
-        odds = OddsBox.of_member(guide[rows])
+        odds = OddsBox.of_log_odds(guide[rows])
     else:
         if options.falsify:
             tests = _tests_of_form(found, learning, seen, seed)
         odds = OddsSet(
             found=found,
             guide=guide[rows],
-            draws_needed=OddsSet.draws_for(seed),
+            draws_needed=OddsSet.draws_needed_at(seed),
             columns=columns.needed,
             tests=tests,
         )
@@ -238,7 +238,7 @@ def _advice_on_separation(
     learning: Learning, columns: Columns, rows: IntArray, member: BoolArray
 ) -> str:
     """Return what to do about columns that decide membership, or are combinations of others."""
-    deciding = separating(learning.features[rows], learning.names, member[rows])
+    deciding = deciding_columns(learning.features[rows], learning.names, member[rows])
     if deciding:
         return f" ({deciding}: audit only kinds of records that occur in both groups)"
     if columns.nearly:
@@ -261,8 +261,10 @@ def _scores_beyond_features(
     """Return the scores of each attack less what features predict of them."""
     blind = {}
     for name, scores in examples.attacks.scores.items():
-        beyond = beyond_features(usable(scores[rows]), seen, trees=options.falsify, seed=seed)
-        blind[name] = usable(beyond)
+        beyond = beyond_features(
+            robust_scores(scores[rows]), seen, trees=options.falsify, seed=seed
+        )
+        blind[name] = robust_scores(beyond)
     return blind
 
 

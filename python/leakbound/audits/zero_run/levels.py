@@ -72,7 +72,7 @@ class MatchingPlan:
     def ranked(self) -> Guesses:
         """All guesses in order, balanced for the number that is best at the reference."""
         balanced_rows = self.odds.balanced_rows(self.game, self.best_number)
-        return self.game.guessed_in_order(balanced_rows, balanced_rows.size)
+        return self.game.guesses_in_order(balanced_rows, balanced_rows.size)
 
     def failure_share(self, level: float) -> float:
         """Return the share of a test's level that failures of (ε, δ) have."""
@@ -268,7 +268,7 @@ def _inside_first(plan: MatchingPlan, inside: BoolArray, guesses: int) -> Guesse
     reordered_rows = np.concatenate(
         [inside_rows[:member_guesses], outside_rows, inside_rows[member_guesses:]]
     )
-    return game.guessed_in_order(reordered_rows, reordered_rows.size)
+    return game.guesses_in_order(reordered_rows, reordered_rows.size)
 
 
 def _spaced_places(*, guess_numbers: list[int], set_sizes: list[int]) -> IntArray:

@@ -94,7 +94,7 @@ class Match(Correction):
 
     def _planned_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """Return the least that a fixed number of guesses proves at any member."""
-        plan = MatchingPlan.of(self, odds, game, odds.of_draw(level))
+        plan = MatchingPlan.of(self, odds, game, odds.level_of_draw(level))
         chosen = planned_guesses(plan, plan.level)
         least = MatchingSearch(chosen).least_proved()
         return self._proof_at_least_member(chosen, least, level)
@@ -106,7 +106,7 @@ class Match(Correction):
 
         For the second none are chosen where the pilot sample promises nothing.
         """
-        plan = MatchingPlan.of(replace(self, cuts=None), odds, game, odds.of_draw(level))
+        plan = MatchingPlan.of(replace(self, cuts=None), odds, game, odds.level_of_draw(level))
         cuts = DEFAULT
         if isinstance(self.cuts, SecondLook):
             cuts = self.cuts
@@ -138,7 +138,7 @@ class Match(Correction):
 
     def _proof_without_guesses(self, game: ObservedGame, level: float) -> Proof:
         """Return that nothing is proved, as no guesses were chosen."""
-        no_guesses = TestedGuesses(guesses=game.guessed(game.values, 0))
+        no_guesses = TestedGuesses(guesses=game.guesses_by_rank(game.values, 0))
         best_cut = Best(logit=0.0, cut=0, successes=0)
         return self.proof_of_guesses(game, best_cut, self.shift_of(game), no_guesses, level=level)
 
@@ -230,7 +230,7 @@ class Match(Correction):
         """Return that nothing is proved of the few examples that are kept."""
         kept_of_all = f"{shift.kept} of {game.examples} examples"
         tested_guesses = TestedGuesses(
-            guesses=game.guessed(game.values, 0),
+            guesses=game.guesses_by_rank(game.values, 0),
             theorem=_THEOREM,
             reason=f"matching keeps {kept_of_all}, too few for the tested thresholds",
             options={"cuts": encode(cuts)},

@@ -54,7 +54,7 @@ class ZeroRunOptions:
         return np.inf if self.max_log_odds is None else self.max_log_odds
 
 
-def audited(
+def audited_rows_of(
     examples: AlignedScores,
     largest_log_odds: FloatArray,
     options: ZeroRunOptions,

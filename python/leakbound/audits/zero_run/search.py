@@ -91,7 +91,7 @@ class MatchingSearch:
     @cached_property
     def counts_at_estimate(self) -> Counts:
         """What the likeliest log-odds leave."""
-        (reached_counts,) = self.reached(self.odds.likeliest[None])
+        (reached_counts,) = self.reached(self.odds.likeliest_log_odds[None])
         return self.whole_counts(reached_counts)
 
     @cached_property

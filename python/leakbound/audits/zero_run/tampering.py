@@ -83,11 +83,13 @@ class Tamper(Correction):
         tampering = _Tampering(correction=self, odds=odds, game=game, guesses=guesses, level=level)
         effective_examples = tampering.effective_examples(odds.estimate)
         toward_guesses = tampering.toward_guesses()
-        bound = tampering.bound(toward_guesses, effective_examples)
-        standing_guesses = tampering.standing(bound)
+        bound = tampering.tampered_bound(toward_guesses, effective_examples)
+        standing_guesses = tampering.tampered_guesses(bound)
         tested_guesses = TestedGuesses(guesses=standing_guesses, theorem=self._theorem)
-        shift = replace(self.shift_of(game), effective=effective_examples, bounds=tampering.bounds)
-        correct_standing = tampering.count(toward_guesses, bound)
+        shift = replace(
+            self.shift_of(game), effective=effective_examples, bounds=tampering.bounds_of_replicates
+        )
+        correct_standing = tampering.standing_count(toward_guesses, bound)
         best_cut = Best(logit=bound, cut=number_of_guesses, successes=correct_standing)
         return self.proof_of_guesses(
             game, best_cut, shift, tested_guesses, level=level, perfect=tampering.perfect_bound
@@ -95,9 +97,9 @@ class Tamper(Correction):
 
     def proof_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """See `Correction.proof_over_set`: what enough of all draws leave, at half the level."""
-        draw_level = odds.of_draw(level)
+        draw_level = odds.level_of_draw(level)
         number_of_guesses = self.planned_number(game, game.examples, draw_level)
-        guesses = game.guessed_in_order(
+        guesses = game.guesses_in_order(
             odds.balanced_rows(game, number_of_guesses), number_of_guesses
         )
         correct_places = np.flatnonzero(game.right(guesses))
@@ -110,12 +112,12 @@ class Tamper(Correction):
             correct_guesses=correct_guesses,
             level=draw_level,
         )
-        bound, epsilon = tampering.bound(tampering.least)
-        at_estimate, _ = tampering.bound(tampering.at_estimate)
-        fewest_standing, coefficients = tampering.lowest(epsilon)
+        bound, epsilon = tampering.bound_of_standing(tampering.fewest_standing)
+        at_estimate, _ = tampering.bound_of_standing(tampering.standing_at_estimate)
+        fewest_standing, coefficients = tampering.fewest_standing_found(epsilon)
         shift = replace(self.shift_of(game), coefficients=coefficients, at_estimate=at_estimate)
         tested_guesses = TestedGuesses(guesses=guesses, theorem=self._theorem + AT_A_MEMBER)
-        standing = min(fewest_standing, tampering.at_estimate(epsilon))
+        standing = min(fewest_standing, tampering.standing_at_estimate(epsilon))
         best_cut = Best(logit=bound, cut=number_of_guesses, successes=standing)
         return self.proof_of_guesses(game, best_cut, shift, tested_guesses, level=level)
 
@@ -143,7 +145,7 @@ class Tamper(Correction):
         """Return Tλ of guesses at the worst log-odds, or |λ| in the published variant."""
         if self.variant == "directional":
             return odds.toward_guesses(guesses)
-        return odds.largest[guesses.rows]
+        return odds.largest_log_odds[guesses.rows]
 
     def survival(self, toward_guesses: FloatArray, epsilon: float) -> FloatArray:
         """Return how likely each guess survives; f-DP is tampered with at ε = 0."""
@@ -163,7 +165,7 @@ class Tamper(Correction):
         scores and propensities alone.
         """
         if self.adversary != "residual":
-            return game.guessed(self.adversary_ranks(odds, game), number_of_guesses)
+            return game.guesses_by_rank(self.adversary_ranks(odds, game), number_of_guesses)
         log_likelihood_ratios = residual_scores(game.values, odds.estimate)
         posterior_log_odds = log_likelihood_ratios + odds.estimate
         rows = np.arange(game.examples)
@@ -199,7 +201,7 @@ class _TamperingOverSet:
     correct_guesses: Guesses
     level: float
 
-    def standing(self, log_odds: FloatArray, epsilon: float) -> int:
+    def standing_count(self, log_odds: FloatArray, epsilon: float) -> int:
         """Return how many correct guesses stand at log-odds, tampered with for an ε."""
         correct_guesses = self.correct_guesses
         toward_guesses = log_odds[correct_guesses.rows] * correct_guesses.signs
@@ -207,25 +209,25 @@ class _TamperingOverSet:
         survival_probabilities = survival(excess_log_odds, np.array([epsilon]))
         return surviving_guesses(survival_probabilities, self.odds.draws_needed)
 
-    def lowest(self, epsilon: float) -> tuple[int, FloatArray]:
+    def fewest_standing_found(self, epsilon: float) -> tuple[int, FloatArray]:
         """Return the fewest that stand at a member found, and its coefficients."""
         core = self.odds.found.core
         correct_guesses = self.correct_guesses
         _, coefficients, log_odds = core.least_surviving(
             correct_guesses.rows, correct_guesses.signs, epsilon=epsilon
         )
-        return self.standing(log_odds, epsilon), coefficients
+        return self.standing_count(log_odds, epsilon), coefficients
 
-    def at_estimate(self, epsilon: float) -> int:
+    def standing_at_estimate(self, epsilon: float) -> int:
         """Return how many stand at the likeliest log-odds."""
-        return self.standing(self.odds.likeliest, epsilon)
+        return self.standing_count(self.odds.likeliest_log_odds, epsilon)
 
-    def least(self, epsilon: float) -> int:
+    def fewest_standing(self, epsilon: float) -> int:
         """Return how many stand at any member."""
-        fewest_found, _ = self.lowest(epsilon)
-        return min(fewest_found, self.at_estimate(epsilon))
+        fewest_found, _ = self.fewest_standing_found(epsilon)
+        return min(fewest_found, self.standing_at_estimate(epsilon))
 
-    def bound(self, count: Callable[[float], int]) -> tuple[float, float]:
+    def bound_of_standing(self, count: Callable[[float], int]) -> tuple[float, float]:
         """Return the bound that a count proves, and the ε whose tampering it was found with."""
         correction = self.correction
 
@@ -272,7 +274,7 @@ class _Tampering:
         """Return Tλ (or |λ|) of the correct guesses at the worst log-odds."""
         return self.correction.toward_guesses(self.odds, self._correct_guesses)
 
-    def count(self, toward_guesses: FloatArray, epsilon: float) -> int:
+    def standing_count(self, toward_guesses: FloatArray, epsilon: float) -> int:
         """Return how many correct guesses survive, tampered with for an ε."""
         return int(np.count_nonzero(self._survives(toward_guesses, epsilon)))
 
@@ -281,7 +283,7 @@ class _Tampering:
         survival_probabilities = self.correction.survival(toward_guesses, epsilon)
         return self._uniforms < survival_probabilities
 
-    def standing(self, bound: float) -> Guesses:
+    def tampered_guesses(self, bound: float) -> Guesses:
         """Return the guesses, those that are dropped turned into wrong ones."""
         guesses = self.guesses
         is_standing = np.zeros(guesses.rows.size, dtype=np.bool_)
@@ -290,23 +292,23 @@ class _Tampering:
         guessed_signs = np.where(is_standing, correct_signs, -correct_signs)
         return replace(guesses, signs=guessed_signs)
 
-    def bound(self, toward_guesses: FloatArray, effective_examples: float) -> float:
+    def tampered_bound(self, toward_guesses: FloatArray, effective_examples: float) -> float:
         """Return the bound, given Tλ (or |λ|) of the correct guesses."""
         if self.correction.of_family:
-            standing = self.count(toward_guesses, epsilon=0.0)
+            standing = self.standing_count(toward_guesses, epsilon=0.0)
             counts = (standing, self.guesses.rows.size, effective_examples)
             return self.correction.bound_of_counts(self.game, counts, self.level)
         if effective_examples not in self._proved:
-            self._proved[effective_examples] = self._proved_by_count(effective_examples)
+            self._proved[effective_examples] = self._bound_by_standing_count(effective_examples)
         bound_by_count = self._proved[effective_examples]
 
         def refuted(epsilon: float) -> float:
-            standing = self.count(toward_guesses, epsilon)
+            standing = self.standing_count(toward_guesses, epsilon)
             return float(bound_by_count[standing])
 
         return smallest_epsilon_left(refuted)
 
-    def _proved_by_count(self, effective_examples: float) -> FloatArray:
+    def _bound_by_standing_count(self, effective_examples: float) -> FloatArray:
         """Return what each number of correct guesses proves: more of them refute no less."""
         form: TailBound = "exact"
         if self.correction.variant == "paper":
@@ -320,7 +322,7 @@ class _Tampering:
             )
         return np.maximum.accumulate(proved_by_count)
 
-    def bounds(self, draws: FloatArray) -> FloatArray:
+    def bounds_of_replicates(self, draws: FloatArray) -> FloatArray:
         """Return the bound under each row of log-odds of all examples."""
         correct_guesses = self._correct_guesses
         log_odds_of_correct = draws[:, correct_guesses.rows]
@@ -332,7 +334,7 @@ class _Tampering:
         for log_odds, toward_of_draw in zip(draws, toward_guesses, strict=True):
             # rounded up, so that replicates share bounds
             rounded_up = -(-self.effective_examples(log_odds) // rounding_step) * rounding_step
-            bounds.append(self.bound(toward_of_draw, rounded_up))
+            bounds.append(self.tampered_bound(toward_of_draw, rounded_up))
         return np.array(bounds)
 
     @property
@@ -374,7 +376,7 @@ class _Tampering:
         easiest_places = np.argsort(excess_log_odds, kind="stable")[: self.guesses.rows.size]
         easiest_guesses = correct_guesses.taken(easiest_places)
         perfect_tampering = replace(self, guesses=easiest_guesses, _proved={})
-        return perfect_tampering.bound(
+        return perfect_tampering.tampered_bound(
             perfect_tampering.toward_guesses(), self.effective_examples(self.odds.estimate)
         )
 
@@ -402,9 +404,9 @@ class Composition(Correction):
     def proof_at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """See `Correction.proof_at_known`."""
         self._refuse_unsupported()
-        largest_shift = float(odds.largest.max())
+        largest_shift = float(odds.largest_log_odds.max())
         values = self.adversary_ranks(odds, game)
-        ranks = distinct_ranks(values, odds.ties(game))
+        ranks = distinct_ranks(values, odds.tie_order(game))
         if game.one_sided and not isinstance(self.claim, PureDP):
             return self._planned_guesses_less_shift(game, ranks, level, largest_shift)
         cuts = self.cuts
@@ -417,7 +419,7 @@ class Composition(Correction):
         """See `Correction.proof_over_set`: the largest |log-odds| of any member counts."""
         self._refuse_unsupported()
         largest_shift = odds.found.core.largest_shift()
-        ranks = distinct_ranks(game.values, odds.ties(game))
+        ranks = distinct_ranks(game.values, odds.tie_order(game))
         if isinstance(self.claim, PureDP) and self.cuts is None:
             fair = self.proof_as_fair_coins(ranks, game, level, cuts=None)
             total = fair.bound
@@ -427,7 +429,7 @@ class Composition(Correction):
             best = proof.best
             total = self._without_shift(game, best.successes, best.cut, level)
         assert proof.shift is not None
-        largest_estimated_shift = float(np.abs(odds.likeliest).max())
+        largest_estimated_shift = float(np.abs(odds.likeliest_log_odds).max())
         shift = replace(
             proof.shift,
             at_estimate=self._less_shift(total, largest_estimated_shift),
@@ -503,7 +505,7 @@ class Composition(Correction):
     ) -> Proof:
         """Take shift off what a planned number of guesses proves."""
         number = self.planned_number(game, game.examples, level)
-        guesses = game.guessed(ranks, number)
+        guesses = game.guesses_by_rank(ranks, number)
         correct = int(game.right(guesses).sum())
         total = self._without_shift(game, correct, number, level)
         bound = self._less_shift(total, largest_shift)
