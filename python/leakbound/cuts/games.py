@@ -95,18 +95,12 @@ class Game(ABC):
             return known_rankings
         ranking = self.ranked(ties)
         if ranking.blocks == 1 and self.sides != "pairs":
-            raise AbstentionError(self._all_scores_are_equal())
+            raise AbstentionError(all_scores_are_equal(self.examples, self.name, self.units))
         rankings: Rankings = (ranking, ranking, ())
         if ties == "broken" and ranking.tied:
             rankings = (ranking, self.untied(), order_warnings(self.tied(ranking)))
         self._rankings[ties] = rankings
         return rankings
-
-    def _all_scores_are_equal(self) -> str:
-        return (
-            f"all {self.examples} {self.name} are equal, so nothing can be guessed: use a score "
-            f"that differs between {self.units}"
-        )
 
     @abstractmethod
     def shown(self) -> ScoreCounts:
@@ -381,6 +375,14 @@ class PairTallyGame(TallyGame):
     def rated(self) -> _core.Ranking:
         """Rank the examples in pairs by their scores."""
         return self.rated_by.ranked()
+
+
+def all_scores_are_equal(examples: int, name: str = "scores", units: str = "examples") -> str:
+    """Say that scores order nothing."""
+    return (
+        f"all {examples} {name} are equal, so nothing can be guessed: use a score that differs "
+        f"between {units}"
+    )
 
 
 NEAR_CEILING = "the bound is at or near the most"

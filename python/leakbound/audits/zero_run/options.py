@@ -12,6 +12,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import Adversary, ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.cuts import Fixed
+from leakbound.cuts.games import all_scores_are_equal
 from leakbound.errors import AbstentionError, DesignError, OptionError
 from leakbound.propensity import PropensityFit
 
@@ -74,16 +75,10 @@ def audited_rows_of(
         raise no_overlap(_too_few_to_pair(audited_rows.size, options))
     for attack_scores in examples.attacks.scores.values():
         if attack_scores[audited_rows].min() == attack_scores[audited_rows].max():
-            raise AbstentionError(_scores_all_equal(audited_rows.size))
+            raise AbstentionError(all_scores_are_equal(audited_rows.size))
     if isinstance(request.cuts, Fixed):
         request.cuts.check(audited_rows.size)
     return Purpose.AUDITED_ORDER.rng(request.seed).permutation(audited_rows)
-
-
-def _scores_all_equal(examples: int) -> str:
-    """Say that scores order nothing."""
-    of = f"all {examples} scores are equal"
-    return f"{of}, so nothing can be guessed: use a score that differs between examples"
 
 
 def _too_few_to_pair(examples: int, options: ZeroRunOptions) -> str:
