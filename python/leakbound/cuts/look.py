@@ -79,11 +79,6 @@ class Part(NamedTuple):
     policy: Policy
     share: float
 
-    @property
-    def percent(self) -> str:
-        """Its share in words."""
-        return f"{100 * self.share:g} %"
-
     def of(self, level: float) -> float:
         """Return what this part has of a level that is shared."""
         return self.share * shares.PARTS.of(level)
@@ -129,7 +124,7 @@ class Parts(Policy):
     @property
     def method(self) -> str:
         """How the bound is valid, in a sentence of the result."""
-        stated_shares = ", ".join(f"{part.name} ({part.percent})" for part in self.parts)
+        stated_shares = ", ".join(f"{part.name} ({100 * part.share:g} %)" for part in self.parts)
         number_of_tests = {2: "two", 3: "three"}[len(self.parts)]
         methods = " ".join(f"{part.name.capitalize()}: {part.policy.method}" for part in self.parts)
         return (
@@ -195,7 +190,7 @@ class Parts(Policy):
         if len(others) > 1:
             return _two_other_tests(others)
         (other,) = others
-        share = f"{other.percent} of the error probability"
+        share = f"{100 * other.share:g} % of the error probability"
         return f"A second test, of {_TESTED[other.name]}, uses {share}."
 
     def remarks(self, proof: Proof) -> tuple[str, ...]:
@@ -205,7 +200,7 @@ class Parts(Policy):
 
 def _two_other_tests(parts: list[Part]) -> str:
     """Return a sentence about two tests beside the one that counts."""
-    tests = " and ".join(f"of {_TESTED[part.name]} ({part.percent})" for part in parts)
+    tests = " and ".join(f"of {_TESTED[part.name]} ({100 * part.share:g} %)" for part in parts)
     return f"Two other tests use parts of the error probability: {tests}."
 
 
