@@ -16,7 +16,7 @@ from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits.road import Request
 from leakbound.audits.zero_run.audit import correction_of
 from leakbound.audits.zero_run.correction import Correction
-from leakbound.audits.zero_run.game import ObservedGame, usable
+from leakbound.audits.zero_run.game import ObservedGame, robust_scores
 from leakbound.audits.zero_run.levels import MatchingPlan, planned_guesses
 from leakbound.audits.zero_run.log_odds import OddsSet
 from leakbound.audits.zero_run.matching import Match
@@ -46,7 +46,7 @@ class OverSet:
         """Return the search of each test for which guesses were chosen."""
         assert isinstance(self.correction, Match)
         if isinstance(self.correction.cuts, Fixed):
-            level = self.odds.of_draw(self.level)
+            level = self.odds.level_of_draw(self.level)
             plan = MatchingPlan.of(self.correction, self.odds, self.game, level)
             return [MatchingSearch(planned_guesses(plan, level))]
         _, tests = self.correction.tests(self.odds, self.game, self.level)
@@ -74,11 +74,11 @@ def over_set(
     odds = OddsSet(
         found=found,
         guide=np.zeros(scores.size) if guide is None else guide,
-        draws_needed=OddsSet.draws_for(seed),
+        draws_needed=OddsSet.draws_needed_at(seed),
     )
     request = Request(claim=claim, sides=sides, seed=seed)
     game = ObservedGame(
-        scores=scores, values=usable(scores), member=found.member, sides=sides, seed=seed
+        scores=scores, values=robust_scores(scores), member=found.member, sides=sides, seed=seed
     )
     how = correction_of(ZeroRunOptions(correction=correction), request, odds)
     return OverSet(how, odds, game, level)
@@ -273,7 +273,7 @@ def missed_by_matching(matching: MatchingSearch, result: Proof, rng: np.random.G
     @cache
     def roughly(correct: int, guesses: int, kept: int) -> float:
         if chosen.levels:
-            return chosen.roughly_proved((correct, guesses, kept))
+            return chosen.proved((correct, guesses, kept), roughly=True)
         return claim.lower_bound(
             correct, guesses, kept, chosen.level, test="recursion", one_sided=game.one_sided
         )

@@ -144,7 +144,7 @@ def the_share_of_draws_is_uniform_up_to_a_half() -> None:
     needed = [one.odds.draws_needed for one in tested]
     assert max(needed) <= 0.5
     assert stats.kstest(needed, stats.uniform(0, 0.5).cdf).pvalue > 1e-3
-    near(tested[0].odds.of_draw(tested[0].level) / 0.5, 0.04)
+    near(tested[0].odds.level_of_draw(tested[0].level) / 0.5, 0.04)
 
 
 def _tail(correct: int, chances: NDArray[np.float64]) -> float:

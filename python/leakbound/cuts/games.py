@@ -95,18 +95,12 @@ class Game(ABC):
             return known_rankings
         ranking = self.ranked(ties)
         if ranking.blocks == 1 and self.sides != "pairs":
-            raise AbstentionError(self._all_scores_are_equal())
+            raise AbstentionError(all_scores_are_equal(self.examples, self.name, self.units))
         rankings: Rankings = (ranking, ranking, ())
         if ties == "broken" and ranking.tied:
             rankings = (ranking, self.untied(), order_warnings(self.tied(ranking)))
         self._rankings[ties] = rankings
         return rankings
-
-    def _all_scores_are_equal(self) -> str:
-        return (
-            f"all {self.examples} {self.name} are equal, so nothing can be guessed: use a score "
-            f"that differs between {self.units}"
-        )
 
     @abstractmethod
     def shown(self) -> ScoreCounts:
@@ -167,26 +161,26 @@ class ScoreGame(Game):
 
 def parts_of(examples: int, part_size: int) -> list[slice]:
     """Return slices of the examples that are looked at in one go."""
-    parts = []
+    row_slices = []
     for start in range(0, examples, part_size):
         end = min(start + part_size, examples)
-        parts.append(slice(start, end))
-    return parts
+        row_slices.append(slice(start, end))
+    return row_slices
 
 
 def _is_narrow(scores: FloatArray) -> bool:
     """Return whether float32 has all of these values."""
     with np.errstate(over="ignore"):
-        for part in parts_of(scores.size, _PART_SIZE):
-            part_scores = scores[part]
-            narrow_scores = part_scores.astype(np.float32)
-            if not np.array_equal(part_scores, narrow_scores):
+        for rows_of_part in parts_of(scores.size, _PART_SIZE):
+            scores_of_part = scores[rows_of_part]
+            scores_as_float32 = scores_of_part.astype(np.float32)
+            if not np.array_equal(scores_of_part, scores_as_float32):
                 return False
     return True
 
 
 def _members_in_order(
-    scores: FloatArray, member: BoolArray, ties: np.random.Generator
+    scores: FloatArray, member: BoolArray, tie_generator: np.random.Generator
 ) -> BoolArray:
     """Return who is a member, in the order of `ScoreGame.ranks`, the highest score first.
 
@@ -195,24 +189,25 @@ def _members_in_order(
     """
     sort_keys = np.empty(scores.size, dtype=np.uint64)
     shuffled_rows = sort_keys.view(np.uint32)[::2]  # until there is a key in its place
-    parts = parts_of(scores.size, _PART_SIZE)
-    for part in parts:
-        shuffled_rows[part] = np.arange(part.start, part.stop)
-    ties.shuffle(shuffled_rows)
-    for part in parts:
-        rows = shuffled_rows[part].copy()
-        narrow_scores = scores[rows].astype(np.float32) + 0  # zeros of both signs are tied
-        score_bits = narrow_scores.view(np.uint32)
+    row_slices = parts_of(scores.size, _PART_SIZE)
+    for rows_of_part in row_slices:
+        shuffled_rows[rows_of_part] = np.arange(rows_of_part.start, rows_of_part.stop)
+    tie_generator.shuffle(shuffled_rows)
+    for rows_of_part in row_slices:
+        shuffled_rows_of_part = shuffled_rows[rows_of_part].copy()
+        # Zeros of both signs are tied
+        scores_as_float32 = scores[shuffled_rows_of_part].astype(np.float32) + 0
+        score_bits = scores_as_float32.view(np.uint32)
         is_negative = score_bits >= _SIGN_BIT
         ordered_bits = np.where(is_negative, ~score_bits, score_bits | _SIGN_BIT)
-        score_key = ordered_bits.astype(np.uint64) << np.uint64(32)
-        places = np.arange(part.start, part.stop, dtype=np.uint64)
-        tie_key = places << np.uint64(1)
-        sort_keys[part] = score_key | tie_key | member[rows]
+        score_keys = ordered_bits.astype(np.uint64) << np.uint64(32)
+        tie_places = np.arange(rows_of_part.start, rows_of_part.stop, dtype=np.uint64)
+        tie_keys = tie_places << np.uint64(1)
+        sort_keys[rows_of_part] = score_keys | tie_keys | member[shuffled_rows_of_part]
     sort_keys.sort()
     member_in_order = np.empty(scores.size, dtype=np.bool_)
-    for part in parts:
-        member_in_order[::-1][part] = sort_keys[part] & np.uint64(1)
+    for rows_of_part in row_slices:
+        member_in_order[::-1][rows_of_part] = sort_keys[rows_of_part] & np.uint64(1)
     return member_in_order
 
 
@@ -272,17 +267,17 @@ class PairGame(PairsGame, ScoreGame):
 
     def ranked(self, ties: Ties = "together") -> _core.Ranking:
         """Rank the guesses by confidence, right ones as members."""
-        confidence = np.abs(self.scores)
-        is_guess = confidence != 0
+        confidences = np.abs(self.scores)
+        is_guess = confidences != 0
         ties_are_guesses = ties == "broken" or self.k > 2
         if ties_are_guesses or is_guess.all() or not is_guess.any():
-            return _core.Ranking(confidence, self._is_correct)
-        return _core.Ranking(confidence[is_guess], self._is_correct[is_guess])
+            return _core.Ranking(confidences, self._is_correct)
+        return _core.Ranking(confidences[is_guess], self._is_correct[is_guess])
 
     def untied(self) -> _core.Ranking:
         """See `Game.untied`, by the size of the difference; of two equal scores, the first."""
-        confidence = np.abs(self.scores)
-        return _core.Ranking(self.ranks(confidence), self._is_correct)
+        confidences = np.abs(self.scores)
+        return _core.Ranking(self.ranks(confidences), self._is_correct)
 
     @property
     def _is_correct(self) -> BoolArray:
@@ -363,15 +358,15 @@ class PairTallyGame(TallyGame):
     rated_by: TallyGame
 
     def _blocks(self, ties: Ties) -> tuple[IntArray, IntArray]:
-        guesses, correct = super()._blocks(ties)
+        guess_counts, correct_counts = super()._blocks(ties)
         smallest_difference = self.tally.values[0]
         if smallest_difference > 0:
-            return guesses, correct
-        if ties == "together" and guesses.size > 1:
-            return guesses[:-1], correct[:-1]
-        coins = Purpose.TALLY_COINS.rng(self.seed, self._checksum)
-        correct_coins = coins.binomial(guesses[-1], 0.5)
-        return guesses, np.append(correct[:-1], correct_coins)
+            return guess_counts, correct_counts
+        if ties == "together" and guess_counts.size > 1:
+            return guess_counts[:-1], correct_counts[:-1]
+        coin_generator = Purpose.TALLY_COINS.rng(self.seed, self._checksum)
+        correct_coins = coin_generator.binomial(guess_counts[-1], 0.5)
+        return guess_counts, np.append(correct_counts[:-1], correct_coins)
 
     def shown(self) -> ScoreCounts:
         """Return scores and membership of the examples in pairs, for figures."""
@@ -382,16 +377,24 @@ class PairTallyGame(TallyGame):
         return self.rated_by.ranked()
 
 
+def all_scores_are_equal(examples: int, name: str = "scores", units: str = "examples") -> str:
+    """Say that scores order nothing."""
+    return (
+        f"all {examples} {name} are equal, so nothing can be guessed: use a score that differs "
+        f"between {units}"
+    )
+
+
 NEAR_CEILING = "the bound is at or near the most"
 """How the warning begins that more examples may show more."""
 
 
 def tied_share(ranking: _core.Ranking, units: str = "examples", value: str = "score") -> str:
     """Return how many examples share their score with another, in words; "" if few."""
-    tied = ranking.tied / ranking.examples
-    if tied <= _MANY_TIES:
+    tied_examples_share = ranking.tied / ranking.examples
+    if tied_examples_share <= _MANY_TIES:
         return ""
-    return f"{100 * tied:.0f} % of the {units} share their {value} with another; "
+    return f"{100 * tied_examples_share:.0f} % of the {units} share their {value} with another; "
 
 
 def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
@@ -403,8 +406,8 @@ def order_warnings(share: str) -> tuple[str, ...]:
     """Say that ties were broken at random, given how many in words, "" for few."""
     if not share:
         return ()
-    note = "ties were ordered at random, so a more precise score may show more"
-    return (share + note,)
+    tie_note = "ties were ordered at random, so a more precise score may show more"
+    return (share + tie_note,)
 
 
 def inverted_warnings(ranking: _core.Ranking, units: str = "examples") -> tuple[str, ...]:
@@ -412,8 +415,8 @@ def inverted_warnings(ranking: _core.Ranking, units: str = "examples") -> tuple[
     members = ranking.members
     non_members = ranking.examples - members
     # the spread of the AUC of scores that say nothing: Mann and Whitney 1947
-    variance = (ranking.examples + 1) / (12 * max(1, members * non_members))
-    deviations_below = (0.5 - ranking.auc) / math.sqrt(variance)
+    auc_variance = (ranking.examples + 1) / (12 * max(1, members * non_members))
+    deviations_below = (0.5 - ranking.auc) / math.sqrt(auc_variance)
     if deviations_below <= _INVERTED_DEVIATIONS:
         return ()
     return (_scores_look_inverted(ranking.auc, deviations_below, units),)

@@ -86,10 +86,14 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JoinedProof(Proof):
-    """The proof of several parts: of the one that proves most, with the path of the first."""
+    """The proof of several parts: of the one that proves most, with the path of the first.
+
+    `other_tests` is a sentence about the others, which had a part of the level.
+    """
 
     winner: Proof
     drawn_by: Proof
+    other_tests: str
 
     @property
     def drawn(self) -> Proof:
@@ -104,7 +108,7 @@ class JoinedProof(Proof):
     @property
     def searched(self) -> str:
         """See `Proof.searched`: by the part that proves most, and what else had a share."""
-        return f"{self.winner.searched} {self.beside}"
+        return f"{self.winner.searched} {self.other_tests}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,12 +124,12 @@ class Parts(Policy):
     @property
     def method(self) -> str:
         """How the bound is valid, in a sentence of the result."""
-        shares = [f"{part.name} ({100 * part.share:g} %)" for part in self.parts]
-        count = {2: "two", 3: "three"}[len(self.parts)]
-        each = " ".join(f"{part.name.capitalize()}: {part.policy.method}" for part in self.parts)
+        stated_shares = ", ".join(f"{part.name} ({100 * part.share:g} %)" for part in self.parts)
+        number_of_tests = {2: "two", 3: "three"}[len(self.parts)]
+        methods = " ".join(f"{part.name.capitalize()}: {part.policy.method}" for part in self.parts)
         return (
-            f"The largest bound of {count} tests counts, each with its share of the error "
-            f"probability: {', '.join(shares)}. {each}"
+            f"The largest bound of {number_of_tests} tests counts, each with its share of the "
+            f"error probability: {stated_shares}. {methods}"
         )
 
     def audit(self, game: Game, level: float, /) -> Proof:
@@ -140,7 +144,7 @@ class Parts(Policy):
 
     def joined(self, game: Game, proofs: list[Proof], level: float) -> JoinedProof:
         """Return the proof of all parts: of the one that proves most, on equality the first."""
-        told: list[JsonValue] = [
+        stated_parts: list[JsonValue] = [
             {
                 "name": part.name,
                 "level": part.of(level),
@@ -152,9 +156,8 @@ class Parts(Policy):
         ]
         main = proofs[0]
         winner = max(proofs, key=lambda proof: proof.bound)
-        place = proofs.index(winner)
         # A perfect attack leaves no noise to leave out: a look proves less of it than the others.
-        others = [proof for proof in proofs if not isinstance(proof.policy, Look)]
+        without_look = [proof for proof in proofs if not isinstance(proof.policy, Look)]
         return JoinedProof(
             policy=self,
             game=game,
@@ -166,11 +169,11 @@ class Parts(Policy):
             level=winner.level,
             reason=winner.reason,
             shift=winner.shift,
-            beside=self.beside(place),
+            other_tests=self.other_tests(proofs.index(winner)),
             winner=winner,
             drawn_by=main,
-            options={**winner.options, "cuts": encode(self.base), "parts": told},
-            perfect=lambda: max(proof.perfect() for proof in others),
+            options={**winner.options, "cuts": encode(self.base), "parts": stated_parts},
+            perfect=lambda: max(proof.perfect() for proof in without_look),
             points=main.points,
         )
 
@@ -178,26 +181,27 @@ class Parts(Policy):
         self, examples: int, sides: Sides, /, *, units: str = "examples", recall: float = 1.0
     ) -> str:
         """See `Policy.searched`: of the first test, where none of them is known to have won."""
-        said = self.parts[0].policy.searched(examples, sides, units=units, recall=recall)
-        return f"{said} {self.beside(0)}"
+        first_test = self.parts[0].policy.searched(examples, sides, units=units, recall=recall)
+        return f"{first_test} {self.other_tests(0)}"
 
-    def beside(self, place: int) -> str:
+    def other_tests(self, place: int) -> str:
         """Return a sentence about all tests but the one at a place."""
-        others = [part for i, part in enumerate(self.parts) if i != place]
+        others = [*self.parts[:place], *self.parts[place + 1 :]]
         if len(others) > 1:
-            return _beside_two(others)
-        share = f"{100 * others[0].share:g} % of the error probability"
-        return f"A second test, of {_TESTED[others[0].name]}, uses {share}."
+            return _two_other_tests(others)
+        (other,) = others
+        share = f"{100 * other.share:g} % of the error probability"
+        return f"A second test, of {_TESTED[other.name]}, uses {share}."
 
     def remarks(self, proof: Proof) -> tuple[str, ...]:
         """See `Policy.remarks`: what the first policy remarks on the whole."""
         return self.parts[0].policy.remarks(proof)
 
 
-def _beside_two(parts: list[Part]) -> str:
+def _two_other_tests(parts: list[Part]) -> str:
     """Return a sentence about two tests beside the one that counts."""
-    each = [f"of {_TESTED[part.name]} ({100 * part.share:g} %)" for part in parts]
-    return f"Two other tests use parts of the error probability: {' and '.join(each)}."
+    tests = " and ".join(f"of {_TESTED[part.name]} ({100 * part.share:g} %)" for part in parts)
+    return f"Two other tests use parts of the error probability: {tests}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,8 +255,7 @@ class Look(Policy):
         orders = ORDERS[sides][-1:]
         if sides == "auto":
             orders = ("member_half", "nonmember_half")
-        path_of_order = self.ladder.paths(ranking, orders)
-        paths = [path_of_order[order] for order in orders]
+        paths = [*self.ladder.paths(ranking, orders).values()]
         # 2. Labels seen choose blocks and a number of guesses, which the others are tested at.
         plan = None
         if not self.ladder.free:

@@ -88,10 +88,8 @@ class LadderPolicy(PathPolicy):
     ) -> FloatArray:
         """Return about what numbers of guesses prove at some accuracies, for a choice of them."""
         correct_guesses = np.rint(numbers * accuracy).astype(np.int64)
-        limits = []
-        for guesses, correct in zip(numbers.tolist(), correct_guesses.tolist(), strict=True):
-            limits.append(self.limit(rule, guesses, correct, level))
-        return np.array(limits)
+        counts = zip(numbers.tolist(), correct_guesses.tolist(), strict=True)
+        return np.array([self.limit(rule, guesses, right, level) for guesses, right in counts])
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: one path is cut, or its two ends."""
@@ -170,7 +168,7 @@ class LadderPolicy(PathPolicy):
         """See `PathPolicy.perfect`."""
         if order != "ends":
             return super().perfect(examples, order, level, recall)
-        return _perfect_ends(self, examples, level)
+        return _perfect_log_odds_of_ends(self, examples, level)
 
     def best_of_ends(self, top: _core.Path, bottom: _core.Path, level: float) -> LevelBest:
         """Return what is proved by guesses of both roles, as many of each as labels suggest."""
@@ -203,16 +201,15 @@ def one_number(seen: str, sides: Sides, *more: str) -> str:
     choices = ["The number of guesses", *more]
     if sides == "auto":
         choices.append("the share of “member” guesses")
-    were = "were"
-    if len(choices) == 1:
-        were = "was"
-    last_two = " and ".join(choices[-2:])
-    listed_choices = ", ".join([*choices[:-2], last_two])
-    return f"{listed_choices} {were} chosen with {seen}. This test tries no other number."
+    *first_choices, last_choice = choices
+    were_chosen = f"{last_choice} was chosen"
+    if first_choices:
+        were_chosen = f"{', '.join(first_choices)} and {last_choice} were chosen"
+    return f"{were_chosen} with {seen}. This test tries no other number."
 
 
 @lru_cache(maxsize=256)
-def _perfect_ends(policy: LadderPolicy, examples: int, level: float) -> float:
+def _perfect_log_odds_of_ends(policy: LadderPolicy, examples: int, level: float) -> float:
     """Return what is proved where every guess of either role is right."""
     members = examples // 2
     non_members = examples - members
@@ -263,7 +260,7 @@ class OutsideIn(LadderPolicy):
 
     def __post_init__(self) -> None:
         if self.levels is not None:
-            object.__setattr__(self, "levels", _checked_levels(self.levels))
+            object.__setattr__(self, "levels", _checked_guess_levels(self.levels))
 
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
@@ -309,7 +306,7 @@ class OutsideIn(LadderPolicy):
         return best_cut.logit
 
 
-_ROLES: dict[Sides, Literal["member", "either"]] = {"member": "member", "auto": "either"}
+_ROLES_OF_SIDES: dict[Sides, Literal["member", "either"]] = {"member": "member", "auto": "either"}
 
 
 @lru_cache(maxsize=256)
@@ -328,7 +325,7 @@ def planned_rule(
         examples,
         level,
         k=k,
-        roles=_ROLES.get(sides, "both"),
+        roles=_ROLES_OF_SIDES.get(sides, "both"),
         form=form,
         delta=delta,
         share=share,
@@ -336,7 +333,7 @@ def planned_rule(
     )
 
 
-def _checked_levels(levels: object) -> tuple[int, ...]:
+def _checked_guess_levels(levels: object) -> tuple[int, ...]:
     """Check numbers of guesses that are fixed in advance."""
     if not isinstance(levels, Sequence | np.ndarray) or getattr(levels, "shape", None) == ():
         raise InputTypeError(
@@ -363,112 +360,121 @@ def guessed_values(
     few_values = _FEW_VALUES * 2 ** math.log10(scored.examples / 1000)
     if scored.blocks > max(_LEAST_FEW_VALUES, min(_MOST_FEW_VALUES, few_values)):
         return None
-    boundaries = _boundaries_of_values(scored)
-    first_ranks = np.array(boundaries[:-1])
-    end_ranks = np.array(boundaries[1:])
+    value_boundaries = _boundaries_of_values(scored)
+    first_ranks = np.array(value_boundaries[:-1])
+    end_ranks = np.array(value_boundaries[1:])
     value_sizes = end_ranks - first_ranks
     labels_of_many = np.maximum(value_sizes // _EXAMPLES_PER_LABEL_OF_MANY, _ENOUGH_LABELS)
-    revealed = np.minimum(value_sizes // _EXAMPLES_PER_LABEL, labels_of_many)
-    first_guessed = first_ranks + revealed
+    revealed_labels = np.minimum(value_sizes // _EXAMPLES_PER_LABEL, labels_of_many)
+    first_unrevealed_ranks = first_ranks + revealed_labels
     untied_path = ranking.path("member")
 
-    def members_above(ranks: IntArray) -> IntArray:
-        counts = [untied_path.count(int(rank))[1] if rank else 0 for rank in ranks]
-        return np.array(counts)
+    def members_above(upper_ranks: IntArray) -> IntArray:
+        member_counts = [untied_path.count(int(rank))[1] if rank else 0 for rank in upper_ranks]
+        return np.array(member_counts)
 
-    def members_between(first: IntArray, end: IntArray) -> IntArray:
-        return members_above(end) - members_above(first)
+    def members_between(first_ranks_of_values: IntArray, end_ranks_of_values: IntArray) -> IntArray:
+        return members_above(end_ranks_of_values) - members_above(first_ranks_of_values)
 
-    revealed_members = members_between(first_ranks, first_guessed)
-    top, bottom = chosen(value_sizes, revealed, revealed_members, allowed)
+    revealed_members = members_between(first_ranks, first_unrevealed_ranks)
+    values_guessed_member, first_value_guessed_other = chosen_values(
+        value_sizes, revealed_labels, revealed_members, allowed
+    )
     # No label of these examples had a part in the choice.
-    unrevealed = value_sizes - revealed
-    unrevealed_members = members_between(first_guessed, end_ranks)
-    unrevealed_others = unrevealed - unrevealed_members
-    member_guesses = int(unrevealed[:top].sum())
-    non_member_guesses = int(unrevealed[bottom:].sum())
-    correct = unrevealed_members[:top].sum() + unrevealed_others[bottom:].sum()
-    return member_guesses + non_member_guesses, int(correct), member_guesses
+    unrevealed_examples = value_sizes - revealed_labels
+    unrevealed_members = members_between(first_unrevealed_ranks, end_ranks)
+    unrevealed_others = unrevealed_examples - unrevealed_members
+    member_guesses = int(unrevealed_examples[:values_guessed_member].sum())
+    non_member_guesses = int(unrevealed_examples[first_value_guessed_other:].sum())
+    correct_guesses = (
+        unrevealed_members[:values_guessed_member].sum()
+        + unrevealed_others[first_value_guessed_other:].sum()
+    )
+    return member_guesses + non_member_guesses, int(correct_guesses), member_guesses
 
 
 def _boundaries_of_values(scored: _core.Ranking) -> list[int]:
     """Return the ranks at which values begin, and the last one's end; of an even number."""
     path = scored.path("member")
-    boundaries = [0]
-    while boundaries[-1] < scored.examples:
-        end_of_value, _ = path.count(boundaries[-1] + 1)
-        boundaries.append(end_of_value)
+    value_boundaries = [0]
+    while value_boundaries[-1] < scored.examples:
+        end_of_value, _ = path.count(value_boundaries[-1] + 1)
+        value_boundaries.append(end_of_value)
     if scored.blocks % 2:  # a value of no example makes their number even
-        middle = len(boundaries) // 2
-        boundaries.insert(middle, boundaries[middle])
-    return boundaries
+        middle_boundary = len(value_boundaries) // 2
+        value_boundaries.insert(middle_boundary, value_boundaries[middle_boundary])
+    return value_boundaries
 
 
-def chosen(
-    value_sizes: IntArray, revealed: IntArray, revealed_members: IntArray, allowed: Allowed
+def chosen_values(
+    value_sizes: IntArray, revealed_labels: IntArray, revealed_members: IntArray, allowed: Allowed
 ) -> tuple[int, int]:
     """Return how many values from the top are guessed "member", and the first guessed not to be.
 
     Known are the examples of an even number of values, the highest first, and the members among
-    those that were `revealed` of each. The choice has the largest bound expected, by Wilson's
-    limit, over models of how often each value is a member's; the least of limits, where guesses may
-    be right by failure.
+    those whose labels were revealed. The choice has the largest bound expected, by Wilson's limit,
+    over models of how often each value is a member's; the least of limits, where guesses may be
+    right by failure.
     """
-    unrevealed = value_sizes - revealed
-    models = _membership_models(value_sizes, revealed, revealed_members)
-    top, bottom = np.triu_indices(value_sizes.size + 1)
-    unrevealed_above = np.insert(np.cumsum(unrevealed), 0, 0)
-    guesses_below = unrevealed_above[-1] - unrevealed_above[bottom]
-    guesses = unrevealed_above[top] + guesses_below
-    is_guess = guesses > 0
-    top = top[is_guess]
-    bottom = bottom[is_guess]
-    guesses = guesses[is_guess]
+    unrevealed_examples = value_sizes - revealed_labels
+    membership_models = _membership_models(value_sizes, revealed_labels, revealed_members)
+    values_guessed_member, first_value_guessed_other = np.triu_indices(value_sizes.size + 1)
+    unrevealed_examples_above = np.insert(np.cumsum(unrevealed_examples), 0, 0)
+    guesses_below = (
+        unrevealed_examples_above[-1] - unrevealed_examples_above[first_value_guessed_other]
+    )
+    guess_counts = unrevealed_examples_above[values_guessed_member] + guesses_below
+    is_guess = guess_counts > 0
+    values_guessed_member = values_guessed_member[is_guess]
+    first_value_guessed_other = first_value_guessed_other[is_guess]
+    guess_counts = guess_counts[is_guess]
     # Members expected above the end of each value, a row for each model
-    members_of_values = np.cumsum(unrevealed * models, axis=1)
+    members_of_values = np.cumsum(unrevealed_examples * membership_models, axis=1)
     members_above = np.insert(members_of_values, 0, 0, axis=1)
-    members_below = members_above[:, -1:] - members_above[:, bottom]
-    correct_members = members_above[:, top]
-    correct_others = guesses - unrevealed_above[top] - members_below
-    limits = _least_wilson_limits(guesses, correct_members + correct_others, allowed)
-    log_odds = np.log(limits / (1 - limits))
-    steps_between_values = np.diff(models[:, value_sizes > 0])
-    is_rising = (steps_between_values <= 0).all(axis=1)
-    model_weights = np.where(is_rising, 1, _WEIGHT_OF_FALLING)
-    best = (model_weights @ log_odds).argmax()
-    return int(top[best]), int(bottom[best])
+    members_below = members_above[:, -1:] - members_above[:, first_value_guessed_other]
+    correct_members = members_above[:, values_guessed_member]
+    correct_others = guess_counts - unrevealed_examples_above[values_guessed_member] - members_below
+    wilson_limits = _least_wilson_limits(guess_counts, correct_members + correct_others, allowed)
+    expected_log_odds = np.log(wilson_limits / (1 - wilson_limits))
+    steps_between_values = np.diff(membership_models[:, value_sizes > 0])
+    is_rising_model = (steps_between_values <= 0).all(axis=1)
+    weights_of_models = np.where(is_rising_model, 1, _WEIGHT_OF_FALLING)
+    best_choice = (weights_of_models @ expected_log_odds).argmax()
+    return int(values_guessed_member[best_choice]), int(first_value_guessed_other[best_choice])
 
 
 def _membership_models(
-    value_sizes: IntArray, revealed: IntArray, revealed_members: IntArray
+    value_sizes: IntArray, revealed_labels: IntArray, revealed_members: IntArray
 ) -> FloatArray:
     """Return chances that an example of each value is a member: rows are models, drawn evenly.
 
-    They are drawn from the posterior given the members among those `revealed`, where the values of
-    a pair at opposite ends are alike, and pairs are not.
+    They are drawn from the posterior given the members among revealed labels, where the values of a
+    pair at opposite ends are alike, and pairs are not.
     """
-    priors = _priors_of_values(value_sizes)
+    priors_of_values = _priors_of_values(value_sizes)
     # The likelihood of the labels of each value, at each of the log-odds
     log_likelihoods = np.outer(revealed_members, np.log(_PROBABILITIES))
-    log_likelihoods += np.outer(revealed - revealed_members, np.log1p(-_PROBABILITIES))
-    likelihoods = np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
-    signs = np.repeat([0, 1 / _LOG_ODDS_SIZES.size], _LOG_ODDS_SIZES.size)
-    mirrored_prior = np.fliplr(np.diag(signs))
-    models: FloatArray = np.empty((len(_CUBE_POINTS), value_sizes.size))
-    pairs = range(value_sizes.size // 2)
-    for high, coordinates in zip(pairs, _CUBE_POINTS.T, strict=False):
-        low = value_sizes.size - 1 - high
-        pair_sizes = value_sizes[[high, low]]
+    log_likelihoods += np.outer(revealed_labels - revealed_members, np.log1p(-_PROBABILITIES))
+    likelihoods_of_values = np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
+    mirrored_probabilities = np.repeat([0, 1 / _LOG_ODDS_SIZES.size], _LOG_ODDS_SIZES.size)
+    mirrored_prior = np.fliplr(np.diag(mirrored_probabilities))
+    membership_models: FloatArray = np.empty((len(_CUBE_POINTS), value_sizes.size))
+    pairs_of_values = range(value_sizes.size // 2)
+    for high_value, cube_coordinates in zip(pairs_of_values, _CUBE_POINTS.T, strict=False):
+        low_value = value_sizes.size - 1 - high_value
+        pair_sizes = value_sizes[[high_value, low_value]]
         mirrored_share = _MIRRORED_SHARE * pair_sizes.min() / pair_sizes.max()
-        independent_prior = np.outer(priors[high], priors[low])
-        prior = mirrored_share * mirrored_prior + (1 - mirrored_share) * independent_prior
-        likelihood = np.outer(likelihoods[high], likelihoods[low])
-        cumulative_posterior = np.cumsum(prior * likelihood)
-        quantiles = coordinates * cumulative_posterior[-1]
-        drawn = np.searchsorted(cumulative_posterior, quantiles)
-        models[:, high] = _PROBABILITIES[drawn // _PROBABILITIES.size]
-        models[:, low] = _PROBABILITIES[drawn % _PROBABILITIES.size]
-    return models
+        independent_prior = np.outer(priors_of_values[high_value], priors_of_values[low_value])
+        prior_of_pair = mirrored_share * mirrored_prior + (1 - mirrored_share) * independent_prior
+        likelihood_of_pair = np.outer(
+            likelihoods_of_values[high_value], likelihoods_of_values[low_value]
+        )
+        cumulative_posterior = np.cumsum(prior_of_pair * likelihood_of_pair)
+        posterior_quantiles = cube_coordinates * cumulative_posterior[-1]
+        drawn_cells = np.searchsorted(cumulative_posterior, posterior_quantiles)
+        membership_models[:, high_value] = _PROBABILITIES[drawn_cells // _PROBABILITIES.size]
+        membership_models[:, low_value] = _PROBABILITIES[drawn_cells % _PROBABILITIES.size]
+    return membership_models
 
 
 def _priors_of_values(value_sizes: IntArray) -> FloatArray:
@@ -482,16 +488,22 @@ def _priors_of_values(value_sizes: IntArray) -> FloatArray:
     return np.repeat(sign_probabilities / _LOG_ODDS_SIZES.size, _LOG_ODDS_SIZES.size, axis=1)
 
 
-def _least_wilson_limits(guesses: IntArray, correct: FloatArray, allowed: Allowed) -> FloatArray:
+def _least_wilson_limits(
+    guess_counts: IntArray, correct_guesses: FloatArray, allowed: Allowed
+) -> FloatArray:
     """Return the least of Wilson's lower limits on a chance, at each level allowed for failures."""
-    least_limits: FloatArray = np.ones(correct.shape)
+    least_limits: FloatArray = np.ones(correct_guesses.shape)
     for failures, level in allowed:
-        remaining_guesses = np.maximum(guesses - failures, 1)
-        accuracy = np.clip((correct - failures) / remaining_guesses, 0, 1)
+        remaining_guesses = np.maximum(guess_counts - failures, 1)
+        expected_accuracy = np.clip((correct_guesses - failures) / remaining_guesses, 0, 1)
         # Wilson's limit: z² / n for the quantile z of the level
-        quantile = -_core.normal_quantile(np.array([level]))
-        spread = np.maximum(0, quantile) ** 2 / remaining_guesses
-        variance = accuracy * (1 - accuracy) * spread + spread**2 / 4
-        limits = (accuracy + spread / 2 - np.sqrt(variance)) / (1 + spread)
-        np.minimum(least_limits, limits, out=least_limits)
+        normal_quantile = -_core.normal_quantile(np.array([level]))
+        wilson_spread = np.maximum(0, normal_quantile) ** 2 / remaining_guesses
+        wilson_variance = (
+            expected_accuracy * (1 - expected_accuracy) * wilson_spread + wilson_spread**2 / 4
+        )
+        wilson_limits = (expected_accuracy + wilson_spread / 2 - np.sqrt(wilson_variance)) / (
+            1 + wilson_spread
+        )
+        np.minimum(least_limits, wilson_limits, out=least_limits)
     return np.clip(least_limits, 0.5, 1 - _LEAST_ERROR_RATE)

@@ -34,11 +34,11 @@ Tail: TypeAlias = Literal["exact", "hoeffding"]
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
 # Guesses up to which the core's grid "auto" has every cut
-_EVERY = 20_000
+_EVERY_CUT_UP_TO = 20_000
 # A deviation that no number of guesses reaches
-_FARTHEST = 1e12
+_LARGEST_DEVIATION = 1e12
 # Weights are rounded to multiples of one over this, which keeps the tail exact and quick
-_STEPS = 64
+_WEIGHT_STEPS = 64
 UnionGrid: TypeAlias = Literal["all", "geometric"]
 AnyTail: TypeAlias = Tail | TailOptions
 
@@ -78,7 +78,9 @@ class KLScan(PathPolicy):
 
     def __post_init__(self) -> None:
         if self.kappa is not None:
-            object.__setattr__(self, "kappa", real(self.kappa, "kappa", above=0, below=_FARTHEST))
+            object.__setattr__(
+                self, "kappa", real(self.kappa, "kappa", above=0, below=_LARGEST_DEVIATION)
+            )
         if self.min_guesses is not None:
             least = integer(self.min_guesses, "min_guesses", least=1)
             object.__setattr__(self, "min_guesses", least)
@@ -88,15 +90,15 @@ class KLScan(PathPolicy):
         """Raise OptionError if `min_guesses` exceeds the number of examples."""
         if self.min_guesses is not None and self.min_guesses > examples:
             policy = f"KLScan(min_guesses={self.min_guesses})"
-            raise _too_many(policy, examples, units)
+            raise _more_guesses_than_examples(policy, examples, units)
 
     def searched(
         self, examples: int, _sides: Sides, /, *, units: str = "examples", recall: float = 1.0
     ) -> str:
         """See `Policy.searched`."""
         which = "Every threshold"
-        if self.grid == "auto" and examples > _EVERY:
-            which = _OF_MANY
+        if self.grid == "auto" and examples > _EVERY_CUT_UP_TO:
+            which = _THRESHOLDS_OF_MANY
         if self.min_guesses is not None and self.min_guesses > 1:
             which += f" from {self.min_guesses:,} guesses on"
         if recall < 1:
@@ -125,7 +127,9 @@ class KLScan(PathPolicy):
         return _core.kl_curve(path, beta=level, points=points, failures=failures, **options)
 
 
-_OF_MANY = f"Every threshold up to {_EVERY:,} guesses, and beyond that a fixed grid of them,"
+_THRESHOLDS_OF_MANY = (
+    f"Every threshold up to {_EVERY_CUT_UP_TO:,} guesses, and beyond that a fixed grid of them,"
+)
 DEFAULT_SCAN = KLScan()
 """The default of guesses about examples, checked once."""
 
@@ -161,7 +165,7 @@ class UnionBound(PathPolicy):
         if isinstance(self.grid, str):
             choice(self.grid, "grid", UnionGrid)
         else:
-            object.__setattr__(self, "grid", _cut_numbers(self.grid))
+            object.__setattr__(self, "grid", _checked_grid(self.grid))
         object.__setattr__(self, "ratio", real(self.ratio, "ratio", above=1, below=math.inf))
         choice(self.tail, "tail", Tail)
 
@@ -169,12 +173,12 @@ class UnionBound(PathPolicy):
     def method(self) -> str:
         """How the bound is valid, in a sentence of the result."""
         limit = "Clopper-Pearson" if self.tail == "exact" else "Hoeffding"
-        return f"{self._union}: {limit} limits, each at an equal share of the level."
+        return f"{self._named_union_bound}: {limit} limits, each at an equal share of the level."
 
     @property
     def design(self) -> str:
         """Which cuts are tested, in a sentence of the result."""
-        return f"{self._union}, each at an equal share."
+        return f"{self._named_union_bound}, each at an equal share."
 
     def searched(
         self, _examples: int, _sides: Sides, /, *, units: str = "examples", recall: float = 1.0
@@ -188,7 +192,7 @@ class UnionBound(PathPolicy):
         return f"{which} tested{limit}, each at an equal share of the error probability."
 
     @property
-    def _union(self) -> str:
+    def _named_union_bound(self) -> str:
         grid = self.grid if isinstance(self.grid, str) else f"{len(self.grid)}-point"
         return f"Union bound over the {grid} grid of thresholds"
 
@@ -220,7 +224,7 @@ class UnionBound(PathPolicy):
         """Return the numbers of guesses that are tested on a path of some length, increasing."""
         if self.grid == "all":
             return list(range(1, length + 1))
-        grid = _geometric(length, self.ratio) if self.grid == "geometric" else self.grid
+        grid = _geometric_grid(length, self.ratio) if self.grid == "geometric" else self.grid
         return sorted({min(int(cut), length) for cut in grid})
 
 
@@ -266,7 +270,7 @@ class Fixed(PathPolicy):
         """Raise OptionError if there are fewer examples than guesses."""
         if self.guesses > examples:
             policy = f"Fixed(guesses={self.guesses})"
-            raise _too_many(policy, examples, units)
+            raise _more_guesses_than_examples(policy, examples, units)
 
     def bound(
         self, path: _core.Path, _order: PathOrder, level: float, tail: AnyTail = "exact", /
@@ -335,7 +339,7 @@ class Weighted(Policy):
             raise OptionError(Message(message))
         scores, member = game.scores, game.member
         numbers(scores, f"{game.name}, which are weights,", least=0, most=1)
-        steps = np.rint(scores * _STEPS).astype(np.int64)
+        steps = np.rint(scores * _WEIGHT_STEPS).astype(np.int64)
         guessed = steps > 0
         if not guessed.any():
             raise AbstentionError(
@@ -364,23 +368,23 @@ class Weighted(Policy):
             if log_odds > 0
             else f"members have {share:.3f} of the weight, which chance explains",
             options={"cuts": encode(self), "paths": ["member"], "level": level},
-            perfect=lambda: _perfect(scores.size // 2, level),
+            perfect=lambda: _perfect_weighted_log_odds(scores.size // 2, level),
             points=lambda most: untested(ranking.path("member"), most),
         )
 
 
-def _perfect(members: int, level: float) -> float:
+def _perfect_weighted_log_odds(members: int, level: float) -> float:
     """Return the bound where all members have weight 1, and nothing else has any."""
     return logit(level ** (1 / members)) if members else 0.0
 
 
-def _too_many(policy: str, examples: int, units: str) -> OptionError:
+def _more_guesses_than_examples(policy: str, examples: int, units: str) -> OptionError:
     """Return the error of a policy that asks for more guesses than there are examples."""
     message = f"{{cuts={policy}}} needs more guesses than there are {units} ({examples})"
     return OptionError(Message(message))
 
 
-def _cut_numbers(grid: Any) -> tuple[int, ...]:
+def _checked_grid(grid: Any) -> tuple[int, ...]:
     listed = isinstance(grid, Sequence | np.ndarray) and getattr(grid, "shape", None) != ()
     if not listed or len(grid) == 0:
         raise InputTypeError(
@@ -390,7 +394,7 @@ def _cut_numbers(grid: Any) -> tuple[int, ...]:
     return tuple(sorted({integer(cut, f"grid[{i}]", least=1) for i, cut in enumerate(grid)}))
 
 
-def _geometric(length: int, ratio: float) -> list[int]:
+def _geometric_grid(length: int, ratio: float) -> list[int]:
     """Return the grid of a union bound: 1, then by the ratio, but by one at least, to the end."""
     cuts, x = [], 1.0
     while x < length:

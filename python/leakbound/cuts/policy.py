@@ -40,9 +40,9 @@ PATH_NAMES: dict[PathOrder, PathName] = {
 # What guesses are called: those of whole paths are of no end of the ranking
 ALL_GUESSES, SUREST_GUESSES = "guesses", "most confident guesses"
 # The ε that a perfect attack should at least be able to refute
-_REFERENCE = 1.0
+_REFERENCE_EPSILON = 1.0
 # With more examples than this a perfect attack refutes the reference
-_FEW = 1000
+_FEW_EXAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,7 @@ class Proof:
     `scored` still has; `perfect`
     returns what a perfect attack proves, and `points` so many cuts of the path, both in log-odds or
     in what else the policy's bounds are on. Each path had the probability of error `level`.
-    `beside` is a sentence about another test that had a part of the level, and `shift` says what
-    was taken out where nobody drew who became a member.
+    `shift` says what was taken out where nobody drew who became a member.
     """
 
     policy: "Procedure"
@@ -84,7 +83,6 @@ class Proof:
     options: dict[str, JsonValue]
     notes: tuple[str, ...] = ()
     scored: _core.Ranking | None = None
-    beside: str = ""
     shift: Shift | None = None
     perfect: Callable[[], float]
     points: Callable[[int], CurvePoints]
@@ -134,10 +132,9 @@ class Proof:
     def searched(self) -> str:
         """How many thresholds were tested and what chose them, in sentences of the result."""
         game = self.game
-        said = self.policy.searched(
+        return self.policy.searched(
             self.ranking.examples, game.sides, units=game.units, recall=game.recall
         )
-        return " ".join(filter(None, (said, self.beside)))
 
     def with_options(self, more: dict[str, JsonValue]) -> "Proof":
         """Return the same with more options to report."""
@@ -289,7 +286,7 @@ class PathPolicy(Policy):
             points=lambda most: self.curve(path, order, share, most),
         )
         if self.of_odds and game.k > 2:
-            proof = _among(proof, game.k)
+            proof = _proof_among_values(proof, game.k)
         if proof.bound > 0:
             return proof
         return replace(proof, reason=self.unproved(best.cut, best.successes, share))
@@ -308,7 +305,7 @@ class PathPolicy(Policy):
         """
         paths = self.paths(ranking, orders)
         if recall < 1:
-            paths = _shortened(paths, recall, ranking.examples)
+            paths = _paths_up_to_recall(paths, recall, ranking.examples)
         bounds = {order: self.bound(path, order, level) for order, path in paths.items()}
         winner = max(bounds, key=lambda order: bounds[order].logit)
         return winner, paths[winner], bounds[winner]
@@ -331,7 +328,7 @@ class PathPolicy(Policy):
         right = examples // 2 if order == "member" else examples
         path = _core.Path.correct_first(examples, right)
         if recall < 1:
-            path = path.prefix(_most(recall, examples))
+            path = path.prefix(_most_guesses_at_recall(recall, examples))
         return self.bound(path, order, level).logit
 
     def told(self, _best: BestCut, _level: float, /) -> dict[str, JsonValue]:
@@ -358,11 +355,11 @@ class PathPolicy(Policy):
         """See `Policy.remarks`: scores look inverted, cuts moved, or examples are few."""
         notes = [*inverted_warnings(proof.examples, proof.game.units)]
         if proof.ranking.tied:
-            notes += self._of_ties(proof)
-        notes.append(self._reach(proof, fixed=self.fixed_guesses is not None))
+            notes += self._remarks_on_ties(proof)
+        notes.append(self._remark_on_ceiling(proof, fixed=self.fixed_guesses is not None))
         return tuple(filter(None, notes))
 
-    def _of_ties(self, proof: Proof) -> Iterator[str]:
+    def _remarks_on_ties(self, proof: Proof) -> Iterator[str]:
         """Yield remarks on ties that are kept together, of which a fixed cut may move the end."""
         tied = proof.game.tied(proof.ranking)
         if tied:
@@ -375,15 +372,17 @@ class PathPolicy(Policy):
                 "scores"
             )
 
-    def _reach(self, proof: Proof, *, fixed: bool) -> str:
+    def _remark_on_ceiling(self, proof: Proof, *, fixed: bool) -> str:
         """Say that more examples may show more, or more guesses where their number is fixed."""
         best, units = proof.best, proof.game.units
 
         def valued(bound: float) -> str:
             return self.valued(bound, proof.game.symbol)
 
-        if (fixed or proof.ranking.examples <= _FEW) and proof.ceiling <= _REFERENCE:
-            return _out_of_reach(valued(proof.ceiling), "guesses" if fixed else units)
+        if (
+            fixed or proof.ranking.examples <= _FEW_EXAMPLES
+        ) and proof.ceiling <= _REFERENCE_EPSILON:
+            return _ceiling_below_reference(valued(proof.ceiling), "guesses" if fixed else units)
         return near_ceiling(
             best.logit, best.cut, best.successes, lambda: proof.ceiling, valued, units
         )
@@ -428,20 +427,20 @@ def untested(path: _core.Path, points: int) -> CurvePoints:
     return guesses, correct, np.full(guesses.size, np.nan)
 
 
-def _most(recall: float, examples: int) -> int:
+def _most_guesses_at_recall(recall: float, examples: int) -> int:
     """Return the guesses of the longest cut, whose recall is so large if scores say nothing."""
     return max(1, math.floor(recall * examples))
 
 
-def _shortened(
+def _paths_up_to_recall(
     paths: dict[PathOrder, _core.Path], recall: float, examples: int
 ) -> dict[PathOrder, _core.Path]:
     """Return paths without cuts of more than a share of the examples."""
-    most = _most(recall, examples)
+    most = _most_guesses_at_recall(recall, examples)
     return {order: path.prefix(most) for order, path in paths.items()}
 
 
-def _among(proof: Proof, k: int) -> Proof:
+def _proof_among_values(proof: Proof, k: int) -> Proof:
     """Return the proof of guesses among k values: odds are e^ε / (k - 1) at most."""
     shift = math.log(k - 1)
     best = proof.best
@@ -458,7 +457,7 @@ def _among(proof: Proof, k: int) -> Proof:
     )
 
 
-def _out_of_reach(ceiling: str, more: str) -> str:
+def _ceiling_below_reference(ceiling: str, more: str) -> str:
     return (
         f"even a perfect attack would reach only {ceiling}: use more {more} "
         "(leakbound.planning.ceiling gives the ceiling for each number)"

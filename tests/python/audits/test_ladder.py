@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from leakbound.audits.policies.ladder import Kind, Ladder, Line, Reaching
+from leakbound.audits.policies.ladder import Kind, MonteCarloLadder, ProbitLine, Reaching
 
 NORMAL = NormalDist()
 SEARCH = (-9.0, 9.0)
@@ -24,8 +24,8 @@ def shifted(observed: float, seed: int, asked: list[tuple[Kind, int]] | None = N
     return reaching
 
 
-def ladder(reaching: Reaching, level: float = 0.1, scale: float = 1.0) -> Ladder:
-    return Ladder(reaching=reaching, level=level, search=SEARCH, scale=scale)
+def ladder(reaching: Reaching, level: float = 0.1, scale: float = 1.0) -> MonteCarloLadder:
+    return MonteCarloLadder(reaching=reaching, level=level, search=SEARCH, scale=scale)
 
 
 @pytest.mark.parametrize("level", [1e-4, 1e-3, 0.01, 0.05, 0.1, 0.5, 0.9])
@@ -114,7 +114,9 @@ def one_by_one(seed: int, *, by_parameter: bool) -> Reaching:
     return reaching
 
 
-def false_claims(search: type[Ladder], games: int = GAMES, *, by_parameter: bool = False) -> int:
+def false_claims(
+    search: type[MonteCarloLadder], games: int = GAMES, *, by_parameter: bool = False
+) -> int:
     """Count bounds above a truth of 0, of a statistic whose law is N(θ, 1)."""
     searches = (
         search(
@@ -128,13 +130,13 @@ def false_claims(search: type[Ladder], games: int = GAMES, *, by_parameter: bool
     return sum(one.bound(0.5) > 0 for one in searches)
 
 
-class Luckiest(Ladder):
+class Luckiest(MonteCarloLadder):
     """A pilot that picks the luckiest of many places above the truth as the first rung."""
 
-    def _pilot(self, _start: float) -> tuple[float, Line]:
+    def _first_rung(self, _start: float) -> tuple[float, ProbitLine]:
         places = np.linspace(1e-6, 0.01, 8).tolist()
         counts = [self.reaching(theta, "pilot", i, 199, 199) for i, theta in enumerate(places)]
-        return places[int(np.argmin(counts))], Line(self.level, 1.0)
+        return places[int(np.argmin(counts))], ProbitLine(self.level, 1.0)
 
 
 @pytest.fixture
@@ -147,7 +149,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_any_choice_of_rungs_is_valid_and_draws_that_chose_a_rung_must_not_count() -> None:
     """10 % at most, but nearly 13 % where the pilot's draws are those of the rung."""
     most = int(stats.binom.isf(1e-3, GAMES, LEVEL))
-    assert false_claims(Ladder, 1_000) <= stats.binom.isf(1e-3, 1_000, LEVEL)
+    assert false_claims(MonteCarloLadder, 1_000) <= stats.binom.isf(1e-3, 1_000, LEVEL)
     fresh, reused = false_claims(Luckiest), false_claims(Luckiest, by_parameter=True)
     assert fresh <= most
     assert stats.binom.sf(fresh, GAMES, 0.8 * LEVEL) < 0.01

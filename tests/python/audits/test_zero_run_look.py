@@ -130,7 +130,7 @@ def false_claims(m: int, epsilon: float, level: float) -> tuple[float, float]:
     """
     answers = np.where(np.arange(m) >= m - m // 2, 1.0, -1.0)
     log_odds = answers * np.linspace(0.4, 1.2, m)  # guesses are likelier right by shift alone
-    odds = OddsBox.of_member(log_odds)
+    odds = OddsBox.of_log_odds(log_odds)
     chance = expit(answers * epsilon + log_odds)
     cuts = SecondLook(look=1 - 2e-9, scan=1e-9)
     correction = PoissonBinomial(claim=PureDP(), cuts=cuts, adversary="raw")
@@ -356,7 +356,7 @@ def test_a_bound_falls_as_more_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
     # a test of as many guesses as are kept, and least counts of the number kept, jump with it
     assert largest_rise(replace(seldom, must_be_kept=False), 24) > 0.05
     monkeypatch.setattr(JointTest, "as_planned", lambda test: test)
-    f_dp._remembered_bound.cache_clear()
+    f_dp._remembered_certified_bound.cache_clear()
     assert largest_rise(often, 32) > 0.01
 
 
@@ -364,8 +364,8 @@ def test_nothing_is_roughly_proved_where_nothing_is() -> None:
     """Members at which too few are kept are the first that a search looks at."""
     look = chosen_at(over_plausible(GaussianDP(), "both", 0, reference=True, mu=3.0))
     made = look.guesses
-    assert look.roughly_proved((made, made, made + 1)) > 0
-    assert look.roughly_proved((made, made, made)) == 0
+    assert look.proved((made, made, made + 1), roughly=True) > 0
+    assert look.proved((made, made, made), roughly=True) == 0
 
 
 def test_a_guess_that_is_missing_counts_as_wrong() -> None:
@@ -373,11 +373,11 @@ def test_a_guess_that_is_missing_counts_as_wrong() -> None:
     one = over_plausible(GaussianDP(), "both", 0, reference=True, mu=3.0)
     look = chosen_at(one)
     rng = np.random.default_rng(0)
-    steep = 3.0 * one.odds.likeliest  # fewer are kept than guesses
+    steep = 3.0 * one.odds.likeliest_log_odds  # fewer are kept than guesses
     matching = MatchingSearch(look)
     rows, signs = look.order.rows[: look.inside], look.order.signs[: look.inside]
     right = one.game.member[rows] == (signs > 0)
-    for log_odds in (one.odds.likeliest, steep):
+    for log_odds in (one.odds.likeliest_log_odds, steep):
         ((_, made, correct),) = matching.reached(log_odds[None])
         assert made == look.guesses
         toward = log_odds[rows] * signs

@@ -49,13 +49,13 @@ class TrialsOutsideIn(LadderPolicy, DerivedPolicy[OutsideIn]):
 
     def allowed(self, level: float, /) -> Allowed:
         """See `LadderPolicy.allowed`: scores may choose, as the choice is free."""
-        return tuple(self._levels(level).kappas)
+        return tuple(self._levels_of_failures(level).kappas)
 
     def limit(
         self, _rule: _core.OutsideIn | None, guesses: int, correct: int, level: float, /
     ) -> float:
         """See `LadderPolicy.limit`."""
-        return self._levels(level).limit(guesses, correct)
+        return self._levels_of_failures(level).limit(guesses, correct)
 
     def told(self, best: BestCut, level: float, /) -> JsonObject:
         """See `PathPolicy.told`: numbers of failures too, and the level of each."""
@@ -63,12 +63,14 @@ class TrialsOutsideIn(LadderPolicy, DerivedPolicy[OutsideIn]):
         failures: list[JsonValue] = [[most, part] for most, part in self.allowed(level)]
         return {"outside_in": said | {"failures": failures}}
 
-    def _levels(self, level: float) -> _core.Allowance:
+    def _levels_of_failures(self, level: float) -> _core.Allowance:
         """Return the levels for each number of failures, which no score and no label chose."""
-        return _allowance(self.trials, delta=self.delta, level=shares.ALLOWANCE.of(level))
+        return _allowance_for_failures(
+            self.trials, delta=self.delta, level=shares.ALLOWANCE.of(level)
+        )
 
 
 @lru_cache(maxsize=256)
-def _allowance(trials: int, delta: float, level: float) -> _core.Allowance:
+def _allowance_for_failures(trials: int, delta: float, level: float) -> _core.Allowance:
     """Return the levels for each number of failures among so many trials."""
     return _core.Allowance(trials, delta, level)

@@ -31,7 +31,7 @@ _PLANNED_NUMBERS = 32
 # Smaller levels than the best at the reference need more for failures, as each failure is a larger
 # part of them: this much of the bound at the reference is given for that.
 _LOSS_AT_REFERENCE = 0.005
-_FORMS: dict[TailBound, str] = {
+_THEOREMS_OF_FORMS: dict[TailBound, str] = {
     "exact": (
         "The largest probability of this many correct guesses that Theorem 3.1 of Mahloujifar et "
         "al. (2025) allows for the tradeoff curve e^ε x + δ, in closed form."
@@ -62,7 +62,7 @@ class _ApproxScan(ApproxPolicy[policies.KLScan]):
     """All cuts at once, by coupling."""
 
     forms = ("coupling",)
-    method = f"{policies.KLScan.method} {_FORMS['coupling']}"
+    method = f"{policies.KLScan.method} {_THEOREMS_OF_FORMS['coupling']}"
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> policies.BestCut:
         return self.base.bound(path, order, level, self._mean_failures(order))
@@ -75,7 +75,7 @@ class _ApproxScan(ApproxPolicy[policies.KLScan]):
     def _mean_failures(self, order: PathOrder) -> float:
         """Return the mean number of guesses that a failure may make right."""
         mean_failures = self.examples * self.delta
-        if _one_sided(order):
+        if _are_of_one_role(order):
             return mean_failures / 2
         return mean_failures
 
@@ -87,7 +87,7 @@ class _ApproxGrid(ApproxPolicy[policies.UnionBound | policies.Fixed]):
 
     @property
     def method(self) -> str:
-        return f"{self.base.design} {_FORMS[self.form]}"
+        return f"{self.base.design} {_THEOREMS_OF_FORMS[self.form]}"
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> policies.BestCut:
         return self.base.bound(path, order, level, self._tail_options(order))
@@ -105,11 +105,11 @@ class _ApproxGrid(ApproxPolicy[policies.UnionBound | policies.Fixed]):
             "m": self.examples,
             "delta": self.delta,
             "k": self.k,
-            "one_sided": _one_sided(order),
+            "one_sided": _are_of_one_role(order),
         }
 
 
-def _one_sided(order: PathOrder) -> bool:
+def _are_of_one_role(order: PathOrder) -> bool:
     """Return whether all guesses of a path are of one role."""
     return order not in {"interleaved", "pairs"}
 
@@ -181,7 +181,7 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides, k: in
 
 
 # The policies that have a form under δ > 0, and which.
-_BY_CUTS: dict[type[object], type[ApproxPolicy[Any]]] = {
+_POLICIES_BY_CUTS: dict[type[object], type[ApproxPolicy[Any]]] = {
     policies.Fixed: _ApproxGrid,
     policies.KLScan: _ApproxScan,
     policies.OutsideIn: _ApproxOutsideIn,
@@ -211,13 +211,13 @@ def approx_policy(
             cuts = policies.UnionBound()
     if k > 2:
         forms = ("exact",)
-    derived = _BY_CUTS.get(type(cuts))
+    derived = _POLICIES_BY_CUTS.get(type(cuts))
     form = None
     if derived is not None:
         form = next((form for form in forms if form in derived.forms), None)
     if derived is None or form is None:
         usable_names = []
-        for policy_class, derived_class in _BY_CUTS.items():
+        for policy_class, derived_class in _POLICIES_BY_CUTS.items():
             if set(forms) & set(derived_class.forms):
                 usable_names.append(f"{{{policy_class.__name__}}}")
         listed = ", ".join(sorted(usable_names))

@@ -20,14 +20,14 @@ from leakbound.cuts.policy import Best, DerivedPolicy
 from leakbound.errors import OptionError
 
 # The largest log-odds of a prior, either way, that the scan takes.
-_FARTHEST = 300.0
+_LARGEST_PRIOR_LOG_ODDS = 300.0
 _FIXED = (
     "One threshold, fixed in advance: the largest ε at which a Poisson-binomial sum rarely is "
     "this large."
 )
 _SCAN = f"{KLScan.method} The guesses have different probabilities."
 # One path, and the log-odds of each of its guesses at ε = 0.
-_Visit: TypeAlias = tuple[_core.Path, FloatArray]
+_BiasedPath: TypeAlias = tuple[_core.Path, FloatArray]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +38,7 @@ class PriorPolicy(DerivedPolicy[KLScan | Fixed]):
     """
 
     ties = "broken"
-    visits: Mapping[PathOrder, _Visit]
+    visits: Mapping[PathOrder, _BiasedPath]
     member: BoolArray
     log_odds: FloatArray
     sides: Sides
@@ -75,9 +75,9 @@ class PriorPolicy(DerivedPolicy[KLScan | Fixed]):
 
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> Best:
         """See `PathPolicy.bound`."""
-        return self._bound(path, offsets=self.visits[order][1], level=level)
+        return self._bound_on_epsilon(path, offsets=self.visits[order][1], level=level)
 
-    def _bound(self, path: _core.Path, offsets: FloatArray, level: float) -> Best:
+    def _bound_on_epsilon(self, path: _core.Path, offsets: FloatArray, level: float) -> Best:
         """Return a bound on ε in the place of one on log-odds."""
         cuts = self.base
         if isinstance(cuts, Fixed):
@@ -93,12 +93,15 @@ class PriorPolicy(DerivedPolicy[KLScan | Fixed]):
 
     def perfect(self, _examples: int, _order: PathOrder, level: float, _recall: float, /) -> float:
         """See `PathPolicy.perfect`: all members first, the least likely of them at the top."""
-        scores = np.where(self.member, 3 * _FARTHEST, -3 * _FARTHEST) - self.log_odds
+        scores = (
+            np.where(self.member, 3 * _LARGEST_PRIOR_LOG_ODDS, -3 * _LARGEST_PRIOR_LOG_ODDS)
+            - self.log_odds
+        )
         orders = self.orders(self.sides)
-        visits = _visits(
+        visits = _biased_paths(
             scores, member=self.member, log_odds=self.log_odds, orders=orders, sides=self.sides
         )
-        return max(self._bound(*visit, level).logit for visit in visits.values())
+        return max(self._bound_on_epsilon(*visit, level).logit for visit in visits.values())
 
 
 def prior_policy(cuts: CutPolicy | None, game: ScoreGame, prior: FloatArray) -> PriorPolicy:
@@ -119,19 +122,21 @@ def prior_policy(cuts: CutPolicy | None, game: ScoreGame, prior: FloatArray) -> 
     scores = game.ranks(game.scores)
     member = game.member
     sides = game.sides
-    log_odds = np.clip(logit(prior), -_FARTHEST, _FARTHEST)
-    visits = _visits(scores, member=member, log_odds=log_odds, orders=ORDERS[sides], sides=sides)
+    log_odds = np.clip(logit(prior), -_LARGEST_PRIOR_LOG_ODDS, _LARGEST_PRIOR_LOG_ODDS)
+    visits = _biased_paths(
+        scores, member=member, log_odds=log_odds, orders=ORDERS[sides], sides=sides
+    )
     return PriorPolicy(base=base, visits=visits, member=member, log_odds=log_odds, sides=sides)
 
 
-def _visits(
+def _biased_paths(
     scores: FloatArray,
     member: BoolArray,
     log_odds: FloatArray,
     orders: tuple[PathOrder, ...],
     *,
     sides: Sides,
-) -> dict[PathOrder, _Visit]:
+) -> dict[PathOrder, _BiasedPath]:
     """Return the paths through a ranking, roles parted at the expected number of members."""
     highest_first = np.argsort(-scores, kind="stable")
     expected_members = round(float(expit(log_odds).sum()))

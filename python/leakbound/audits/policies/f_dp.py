@@ -32,7 +32,7 @@ _TEST = (
     "counts allow, with a proof that none is worse; or by Algorithm 3 of Mahloujifar et al. "
     "(2025), where that rejects more."
 )
-# Critical values are rounded down to so many steps between powers of two: see `_bound`.
+# Critical values are rounded down to so many steps between powers of two: see `_certified_bound`.
 _GRID_STEPS = 2.0**20
 # A proof made at a parameter within this share of what it proves is as good as any.
 _NEAR_SHARE = 0.04
@@ -67,14 +67,14 @@ class FamilyPolicy(DerivedPolicy[B]):
 
     def unproved(self, guesses: int, correct: int, level: float, /) -> str:
         """See `PathPolicy.unproved`: fair coins hardly give a count that no mechanism explains."""
-        if not unexplained(self._counts(guesses, correct), level):
+        if not unexplained(self._counts_of_guesses(guesses, correct), level):
             return super().unproved(guesses, correct, level)
         return (
             f"of {guesses} guesses of “member” {correct} are right, which fair coins give with "
             f"probability below {level:g} whatever the mechanism tells: the coins are in doubt"
         )
 
-    def _counts(self, guesses: int, correct: int) -> CountOptions:
+    def _counts_of_guesses(self, guesses: int, correct: int) -> CountOptions:
         one_sided = self.sides == "member"
         return counts_of(correct, guesses=guesses, m=self.examples, one_sided=one_sided, k=self.k)
 
@@ -93,7 +93,7 @@ class GridFamily(FamilyPolicy[Fixed | UnionBound]):
         level_of_cut = shares.FAMILY_GRID.of(level, len(counts_at_cuts))
         best = Best(0.0, *counts_at_cuts[0])
         for guesses, correct in counts_at_cuts:
-            counts = self._counts(guesses, correct)
+            counts = self._counts_of_guesses(guesses, correct)
             if best.logit:
                 curve = self.claim.curve(best.logit, self.sides)
                 if not _core.fdp_rejects(counts, curve.core, level_of_cut, "tight"):
@@ -160,13 +160,13 @@ class JointTest:
         """Return the bound that so many correct guesses at a level prove, 0 for nothing."""
         if unexplained(self.counts(index, correct), self.level):
             return 0.0
-        find = _bound
+        find = _certified_bound
         if self.proxy is self.claim:
-            find = _remembered_bound
+            find = _remembered_certified_bound
         return find(self, index, correct)
 
 
-def _bound(test: JointTest, index: int, correct: int) -> float:
+def _certified_bound(test: JointTest, index: int, correct: int) -> float:
     """Return the bound that `correct` guesses right at a level prove, 0 for nothing.
 
     What is reported is proved of the vector v(t), at whichever curve the proof was made; vectors
@@ -179,14 +179,14 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
     proxy = test.proxy
     sides = test.sides
     level = test.level
-    planned = test.as_planned()
-    critical_parameter = planned.rough(index, correct)
+    planned_test = test.as_planned()
+    critical_parameter = planned_test.rough(index, correct)
     if not critical_parameter:
         return 0.0
-    t = _on_grid(critical_parameter)
-    curve_at_t = proxy.curve(t, sides)
-    no_correct_guesses = [planned.counts(place, 0) for place in range(len(test.levels))]
-    least_counts = _core.fdp_least_rejected(no_correct_guesses, curve_at_t.core, test.tau)
+    t = _rounded_to_grid(critical_parameter)
+    proxy_curve_at_t = proxy.curve(t, sides)
+    no_correct_guesses = [planned_test.counts(place, 0) for place in range(len(test.levels))]
+    least_counts = _core.fdp_least_rejected(no_correct_guesses, proxy_curve_at_t.core, test.tau)
     if correct < least_counts[index]:
         return 0.0
     tested_counts = []
@@ -194,40 +194,40 @@ def _bound(test: JointTest, index: int, correct: int) -> float:
         if least_count <= test.levels[place]:
             tested_counts.append(test.counts(place, least_count))
     if proxy is not claim:
-        proof = _core.JointCertificate(tested_counts, curve_at_t.core)
-        return _bound_from_proxy(test, index, correct, proof)
+        certificate = _core.JointCertificate(tested_counts, proxy_curve_at_t.core)
+        return _certified_bound_from_proxy(test, index, correct, certificate)
     # 2. A certificate of v(t), made at the parameter that it is expected to prove; and once more at
     # the one that it proves, if that is not close. Searches along curves with an edge are not sure
     # to come from there to a proof. It is on the grid too: last bits would lead to another proof.
     expected = t
     if isinstance(claim, GaussianDP):
-        expected = max(t, _on_grid(test.quick(index, correct)))
+        expected = max(t, _rounded_to_grid(test.quick(index, correct)))
     curve_at_expected = claim.curve(expected, sides)
-    proof = _core.JointCertificate(tested_counts, curve_at_expected.core)
-    first_bound = _proved(claim, proof, sides, level, expected)
+    certificate = _core.JointCertificate(tested_counts, curve_at_expected.core)
+    first_bound = _certified_parameter(claim, certificate, sides, level, expected)
     if first_bound is None and expected > t:
         expected = t
-        proof = _core.JointCertificate(tested_counts, curve_at_t.core)
-        first_bound = _proved(claim, proof, sides, level, t)
+        certificate = _core.JointCertificate(tested_counts, proxy_curve_at_t.core)
+        first_bound = _certified_parameter(claim, certificate, sides, level, t)
     if first_bound is None:
         return 0.0
     if abs(first_bound - expected) <= _NEAR_SHARE * expected:
         return first_bound
     curve_at_bound = claim.curve(first_bound, sides)
-    second_proof = proof.made_at(curve_at_bound.core)
-    second_bound = _proved(claim, second_proof, sides, level, first_bound) or 0.0
+    second_certificate = certificate.made_at(curve_at_bound.core)
+    second_bound = _certified_parameter(claim, second_certificate, sides, level, first_bound) or 0.0
     return max(first_bound, second_bound)
 
 
-def _on_grid(theta: float) -> float:
+def _rounded_to_grid(theta: float) -> float:
     """Return a parameter rounded down to a grid that last bits hardly move it on."""
     mantissa, exponent = math.frexp(theta)
     rounded_mantissa = math.floor(mantissa * _GRID_STEPS - 1) / _GRID_STEPS
     return math.ldexp(rounded_mantissa, exponent)
 
 
-def _bound_from_proxy(
-    test: JointTest, index: int, correct: int, proof: _core.JointCertificate
+def _certified_bound_from_proxy(
+    test: JointTest, index: int, correct: int, certificate: _core.JointCertificate
 ) -> float:
     """Return the bound that certificates prove, the first of which was made at a proxy's curve.
 
@@ -239,32 +239,32 @@ def _bound_from_proxy(
     sides = test.sides
     level = test.level
 
-    def made_at(curve: TradeOff) -> _core.JointCertificate:
-        return proof.made_at(_without_last_bits(curve, level / test.examples).core)
+    def certificate_made_at(curve: TradeOff) -> _core.JointCertificate:
+        return certificate.made_at(_without_last_bits(curve, level / test.examples).core)
 
-    proved = _proved(claim, proof=proof, sides=sides, level=level)
-    if proved is None:
-        own = claim.critical(test.counts(index, correct), test.tau[index], "recursion")
-        if own is None:
+    certified = _certified_parameter(claim, certificate=certificate, sides=sides, level=level)
+    if certified is None:
+        own_parameter = claim.critical(test.counts(index, correct), test.tau[index], "recursion")
+        if own_parameter is None:
             return 0.0
         # The proxy may be unlike the family: begin at its own curve
-        proof = made_at(claim.curve(own, sides))
-        proved = _proved(claim, proof, sides, level)
-    best = proved or 0.0
+        certificate = certificate_made_at(claim.curve(own_parameter, sides))
+        certified = _certified_parameter(claim, certificate, sides, level)
+    best = certified or 0.0
     rounds = 0
-    while proved is not None:
+    while certified is not None:
         curve = claim.curve(best, sides)
         most_rounds = _MOST_ROUNDS
         if curve.family == "profile":
             most_rounds = _MOST_ROUNDS_OF_PROFILE
         if rounds >= most_rounds:
             break
-        before = best
+        best_before = best
         rounds += 1
-        proof = made_at(curve)
-        proved = _proved(claim, proof, sides, level)
-        best = max(best, proved or 0.0)
-        if best <= before * (1 + _LEAST_GAIN):
+        certificate = certificate_made_at(curve)
+        certified = _certified_parameter(claim, certificate, sides, level)
+        best = max(best, certified or 0.0)
+        if best <= best_before * (1 + _LEAST_GAIN):
             break
     return best
 
@@ -291,9 +291,9 @@ def _without_last_bits(curve: TradeOff, smallest: float) -> TradeOff:
     return TradeOff.profile(epsilon, np.clip(rounded_delta, least_delta_of_all, 1.0))
 
 
-def _proved(
+def _certified_parameter(
     claim: AnyFamily,
-    proof: _core.JointCertificate,
+    certificate: _core.JointCertificate,
     sides: Sides,
     level: float,
     near: float | None = None,
@@ -303,16 +303,16 @@ def _proved(
     It is found in fewer steps if it is near one; values asked then depend on more than answers.
     """
 
-    def proved(theta: float) -> float:
-        return proof.bound_for(claim.curve(theta, sides).core)
+    def error_probability(theta: float) -> float:
+        return certificate.bound_for(claim.curve(theta, sides).core)
 
     if near is None:
-        return claim.least_private(lambda theta: proved(theta) <= level)
+        return claim.least_private(lambda theta: error_probability(theta) <= level)
     bracket = ((1 - _NEAR_SHARE) * near, (1 + _NEAR_SHARE) * near)
-    return claim.least_private_near(proved, level, bracket)
+    return claim.least_private_near(error_probability, level, bracket)
 
 
-_remembered_bound = lru_cache(maxsize=65_536)(_bound)
+_remembered_certified_bound = lru_cache(maxsize=65_536)(_certified_bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,8 +356,7 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
 
         A smaller level asks for more: it is as if so many standard deviations fewer were right.
         """
-        if rule is None:
-            return np.zeros(numbers.size)
+        assert rule is not None
         places = np.searchsorted(rule.levels, numbers)
         levels = level * self.weights(rule)[places]
         planned_levels = (self.planned or level) * np.array(rule.shares)[places]
@@ -366,10 +365,8 @@ class OutsideInFamily(LadderPolicy, FamilyPolicy[OutsideIn]):
         planned_scores = -_core.normal_quantile(planned_levels)
         deviation = np.sqrt(numbers * accuracy * (1 - accuracy))
         correct_guesses = numbers * accuracy - (scores - planned_scores) * deviation
-        expected_bounds = []
-        for place, correct in zip(places.tolist(), correct_guesses.tolist(), strict=True):
-            expected_bounds.append(rule.worth(place, correct))
-        return np.array(expected_bounds)
+        expected_bounds = map(rule.worth, places.tolist(), correct_guesses.tolist())
+        return np.array([*expected_bounds])
 
     def above(self, least: float) -> Self:
         """See `Policy.above`."""
@@ -411,19 +408,19 @@ def family_policy(
         ladder = cuts or OutsideIn()
         return OutsideInFamily(base=ladder, claim=claim, examples=examples, sides=sides, k=k)
     if isinstance(cuts, UnionBound):
-        _check_exact(cuts)
+        _check_union_bound(cuts)
     elif not isinstance(cuts, Fixed):
-        raise _without_form(cuts, claim)
+        raise _no_form_for_families(cuts, claim)
     return GridFamily(base=cuts, claim=claim, examples=examples, sides=sides, k=k)
 
 
-def _without_form(cuts: CutPolicy, claim: AnyFamily) -> OptionError:
+def _no_form_for_families(cuts: CutPolicy, claim: AnyFamily) -> OptionError:
     """Return the error that a policy has no form for families."""
     message = "{cuts} is not for {claim}: use {OutsideIn}, {Fixed} or {UnionBound}"
     return OptionError(Message(message, cuts=Option("cuts", type(cuts)), claim=claim.name))
 
 
-def _check_exact(cuts: UnionBound) -> None:
+def _check_union_bound(cuts: UnionBound) -> None:
     """Refuse a union bound over all numbers of guesses, or by another tail."""
     if cuts.grid == "all" or cuts.tail != "exact":
         raise OptionError(

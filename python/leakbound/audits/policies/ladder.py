@@ -37,7 +37,7 @@ _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ladder:
+class MonteCarloLadder:
     """The search for the largest parameter that is refuted at a level.
 
     ``reaching(theta, kind, index, draws, most)`` returns how many of some draws at θ reach as far
@@ -58,17 +58,17 @@ class Ladder:
 
     def bound(self, start: float) -> float:
         """Return the last parameter refuted, 0 for none; the pilot begins at `start`."""
-        theta, probit_line = self._pilot(start)
+        theta, probit_line = self._first_rung(start)
         _, largest_theta = self.search
         refuted_theta = 0.0
         for index in count():
-            reaching = self.refuted(theta, index)
-            if reaching is None:
+            draws_reaching = self.refuted(theta, index)
+            if draws_reaching is None:
                 break
             refuted_theta = theta
             if theta == largest_theta:
                 break
-            probit_line.add(theta, reaching, self.draws)
+            probit_line.add(theta, draws_reaching, self.draws)
             least_next = theta + _LEAST_STEP / probit_line.slope
             expected_next = probit_line.below(_DEVIATIONS_BELOW_CROSSING)
             theta = min(max(least_next, expected_next), largest_theta)
@@ -79,15 +79,15 @@ class Ladder:
 
         The exact test: (1 + count)/(draws + 1) is at most the level.
         """
-        most_reaching = math.floor(self.level * (self.draws + 1)) - 1
-        if most_reaching < 0:
+        most_draws_reaching = math.floor(self.level * (self.draws + 1)) - 1
+        if most_draws_reaching < 0:
             return None
-        reaching = self.reaching(theta, "rung", index, self.draws, most_reaching)
-        if reaching > most_reaching:
+        draws_reaching = self.reaching(theta, "rung", index, self.draws, most_draws_reaching)
+        if draws_reaching > most_draws_reaching:
             return None
-        return reaching
+        return draws_reaching
 
-    def _pilot(self, start: float) -> tuple[float, "Line"]:
+    def _first_rung(self, start: float) -> tuple[float, "ProbitLine"]:
         """Return the first rung, and a line through the probits of the pilot's draws.
 
         These draws are read here alone. The rung is refuted nearly surely, if any is. Each round
@@ -97,33 +97,33 @@ class Ladder:
         draws = max(_PILOT_DRAWS, math.ceil(_DRAWS_BEYOND_LEVEL / self.level))
         largest_step = _NEAR_PROBITS
         # The nearest places below the level and above it, with the probits of their chances.
-        below_level: _Place | None = None
-        above_level: _Place | None = None
+        place_below_level: _PilotPlace | None = None
+        place_above_level: _PilotPlace | None = None
         theta = min(max(start, least_theta), largest_theta)
-        probit_line = Line(self.level)
+        probit_line = ProbitLine(self.level)
         for index in count():
             probit_line.usual_slope = 1 / (self.scale * max(1.0, theta))
-            reaching = self.reaching(theta, "pilot", index, draws, draws)
-            probit = probit_line.add(theta, reaching, draws)
+            draws_reaching = self.reaching(theta, "pilot", index, draws, draws)
+            probit = probit_line.add(theta, draws_reaching, draws)
             if probit <= -_LEAST_BELOW_LEVEL:
-                below_level = _Place(theta, probit)
+                place_below_level = _PilotPlace(theta, probit)
             else:
-                above_level = _Place(theta, probit)
-            if below_level and above_level:
-                bracket_width = above_level.theta - below_level.theta
-                is_near = above_level.probit - below_level.probit <= _NEAR_PROBITS
+                place_above_level = _PilotPlace(theta, probit)
+            if place_below_level and place_above_level:
+                bracket_width = place_above_level.theta - place_below_level.theta
+                is_near = place_above_level.probit - place_below_level.probit <= _NEAR_PROBITS
                 if is_near or bracket_width * probit_line.usual_slope <= _JUMP_WIDTH:
-                    return below_level.theta, probit_line
+                    return place_below_level.theta, probit_line
                 margin = _MARGIN_OF_BRACKET * bracket_width
                 crossing = probit_line.place(-_USUAL_BELOW_LEVEL)
-                theta = max(crossing, below_level.theta + margin)
-                theta = min(theta, above_level.theta - margin)
+                theta = max(crossing, place_below_level.theta + margin)
+                theta = min(theta, place_above_level.theta - margin)
                 continue
             distance_in_probits = abs(probit + _USUAL_BELOW_LEVEL)
             step_in_probits = min(max(distance_in_probits, _LEAST_BELOW_LEVEL), largest_step)
             step = step_in_probits / probit_line.slope
             largest_step *= 2
-            if above_level:
+            if place_above_level:
                 if theta == least_theta:
                     break
                 theta = max(theta - step, least_theta)
@@ -134,7 +134,7 @@ class Ladder:
         return theta, probit_line
 
 
-class _Place(NamedTuple):
+class _PilotPlace(NamedTuple):
     """A parameter, by how many probits its chance is above the level, and what that weighs."""
 
     theta: float
@@ -142,7 +142,7 @@ class _Place(NamedTuple):
     weight: float = 1.0
 
 
-class _Fit(NamedTuple):
+class _ProbitFit(NamedTuple):
     """A line through places: means of parameter and probit, the slope, and weights of both."""
 
     mean_theta: float
@@ -153,7 +153,7 @@ class _Fit(NamedTuple):
 
 
 @dataclass
-class Line:
+class ProbitLine:
     """A straight line through the probits of chances near a level, as draws have them.
 
     Weighted least squares, with a slope that is `usual_slope` up to a factor of two or so.
@@ -161,7 +161,7 @@ class Line:
 
     level: float
     usual_slope: float = 1.0
-    _places: list[_Place] = field(default_factory=list)
+    _places: list[_PilotPlace] = field(default_factory=list)
 
     def add(self, theta: float, reaching: int, draws: int) -> float:
         """Take in what some draws say, and return by how many probits it is above the level."""
@@ -170,44 +170,47 @@ class Line:
         # The inverse of the variance of the probit, by the delta method.
         weight = draws * _NORMAL.pdf(probit) ** 2 / (chance * (1 - chance))
         probits_above_level = probit - _NORMAL.inv_cdf(self.level)
-        place = _Place(theta, probits_above_level, weight)
+        place = _PilotPlace(theta, probits_above_level, weight)
         self._places.append(place)
         return probits_above_level
 
     @property
     def slope(self) -> float:
         """Probits for a unit of the parameter, positive."""
-        return self._fit().slope
+        return self._weighted_least_squares().slope
 
     def place(self, probits_above_level: float) -> float:
         """Return the parameter whose chance is so many probits above the level."""
-        fit = self._fit()
-        return fit.mean_theta + (probits_above_level - fit.mean_probit) / fit.slope
+        probit_fit = self._weighted_least_squares()
+        return (
+            probit_fit.mean_theta
+            + (probits_above_level - probit_fit.mean_probit) / probit_fit.slope
+        )
 
     def below(self, deviations: float) -> float:
         """Return a parameter whose chance is below the level, surer the more deviations."""
-        fit = self._fit()
-        crossing = fit.mean_theta - fit.mean_probit / fit.slope
+        probit_fit = self._weighted_least_squares()
+        crossing = probit_fit.mean_theta - probit_fit.mean_probit / probit_fit.slope
         # The variance of a prediction by weighted least squares.
-        variance_of_slope = (crossing - fit.mean_theta) ** 2 / fit.weight_of_slope
-        variance = 1 / fit.weight + variance_of_slope
-        return crossing - deviations * math.sqrt(variance) / fit.slope
+        variance_of_slope = (crossing - probit_fit.mean_theta) ** 2 / probit_fit.weight_of_slope
+        variance = 1 / probit_fit.weight + variance_of_slope
+        return crossing - deviations * math.sqrt(variance) / probit_fit.slope
 
-    def _fit(self) -> _Fit:
+    def _weighted_least_squares(self) -> _ProbitFit:
         """Fit the line: weighted least squares, with a prior on the slope."""
-        near_places = [place for place in self._places if abs(place.probit) <= _NEAR_PROBITS]
-        near_places = near_places or self._places[-1:]
-        weight = sum(place.weight for place in near_places)
-        mean_theta = sum(place.weight * place.theta for place in near_places) / weight
-        mean_probit = sum(place.weight * place.probit for place in near_places) / weight
+        places_near_level = [place for place in self._places if abs(place.probit) <= _NEAR_PROBITS]
+        places_near_level = places_near_level or self._places[-1:]
+        weight = sum(place.weight for place in places_near_level)
+        mean_theta = sum(place.weight * place.theta for place in places_near_level) / weight
+        mean_probit = sum(place.weight * place.probit for place in places_near_level) / weight
         sum_of_squares = 0.0
         sum_of_products = 0.0
-        for place in near_places:
+        for place in places_near_level:
             deviation = place.theta - mean_theta
             sum_of_squares += place.weight * deviation**2
             sum_of_products += place.weight * deviation * (place.probit - mean_probit)
-        prior_squares = _PRIOR_WEIGHT / self.usual_slope**2
-        sum_of_squares += prior_squares
-        sum_of_products += prior_squares * self.usual_slope
+        prior_sum_of_squares = _PRIOR_WEIGHT / self.usual_slope**2
+        sum_of_squares += prior_sum_of_squares
+        sum_of_products += prior_sum_of_squares * self.usual_slope
         slope = max(sum_of_products / sum_of_squares, self.usual_slope / 5)
-        return _Fit(mean_theta, mean_probit, slope, weight, weight_of_slope=sum_of_squares)
+        return _ProbitFit(mean_theta, mean_probit, slope, weight, weight_of_slope=sum_of_squares)

@@ -34,41 +34,45 @@ def reference(sides: Sides, k: int = 2, *, mu: float = 1.0) -> Curve:
     if k > 2:
         return _reference_of_choices(k, standardized_difference)
     if sides == "pairs":  # differences are N(μ, 2) where the first of two is the member
-        highest_threshold = _DEVIATIONS + standardized_difference
-        thresholds = np.linspace(highest_threshold, 0.0, _THRESHOLDS)
-        right = normal_cdf(standardized_difference - thresholds)
-        wrong = normal_cdf(-standardized_difference - thresholds)
-        return right + wrong, right
-    highest_threshold = _DEVIATIONS + mu / 2
-    lowest_threshold = 0.0
-    share_guessed = 1.0
-    if sides == "member":
-        lowest_threshold = -highest_threshold
-        share_guessed = 0.5
+        return _shares_above_thresholds(standardized_difference, lowest_threshold=0.0)
+    member_mean = mu / 2
+    if sides != "member":
+        return _shares_above_thresholds(member_mean, lowest_threshold=0.0)
+    guessed_of_each_role, right_of_each_role = _shares_above_thresholds(
+        member_mean, lowest_threshold=-_DEVIATIONS - member_mean
+    )
+    return guessed_of_each_role / 2, right_of_each_role / 2
+
+
+def _shares_above_thresholds(member_mean: float, *, lowest_threshold: float) -> Curve:
+    """Return how often scores N(±mean, 1) are above falling thresholds, and those of N(mean, 1)."""
+    highest_threshold = _DEVIATIONS + member_mean
     thresholds = np.linspace(highest_threshold, lowest_threshold, _THRESHOLDS)
-    right = share_guessed * normal_cdf(mu / 2 - thresholds)
-    wrong = share_guessed * normal_cdf(-mu / 2 - thresholds)
-    return right + wrong, right
+    right_share = normal_cdf(member_mean - thresholds)
+    wrong_share = normal_cdf(-member_mean - thresholds)
+    return right_share + wrong_share, right_share
 
 
 def _reference_of_choices(k: int, standardized_difference: float) -> Curve:
     """Return shares of secrets by the margin of the best of k scores."""
     largest_score = 8.0 + standardized_difference
-    scores = np.linspace(-8.0, largest_score, 400)
-    margins = np.linspace(largest_score, 0.0, 200)[:, None]
-    score_spacing = scores[1] - scores[0]
+    best_scores = np.linspace(-8.0, largest_score, 400)
+    least_margins = np.linspace(largest_score, 0.0, 200)[:, None]
+    score_spacing = best_scores[1] - best_scores[0]
+    best_scores_if_right = best_scores - standardized_difference
     # Probabilities of the best score, that of the right value and of a wrong one.
-    right_density = np.exp(-0.5 * (scores - standardized_difference) ** 2)
-    wrong_density = np.exp(-0.5 * scores**2)
+    right_density = np.exp(-0.5 * best_scores_if_right**2)
+    wrong_density = np.exp(-0.5 * best_scores**2)
     best_is_right = right_density * score_spacing / math.sqrt(math.tau)
     best_is_wrong = wrong_density * score_spacing / math.sqrt(math.tau)
     # How likely one wrong value, and the right one, are below it by the margin.
-    wrong_is_below = normal_cdf(scores - margins)
-    right_is_below = normal_cdf(scores - standardized_difference - margins)
-    other_wrong_are_below = wrong_is_below ** (k - 2) * right_is_below
-    right = wrong_is_below ** (k - 1) @ best_is_right
-    wrong_for_each = other_wrong_are_below @ best_is_wrong
-    return right + (k - 1) * wrong_for_each, right
+    wrong_is_below = normal_cdf(best_scores - least_margins)
+    right_is_below = normal_cdf(best_scores_if_right - least_margins)
+    other_wrong_are_below = wrong_is_below ** (k - 2)
+    all_wrong_are_below = wrong_is_below ** (k - 1)
+    right_share = all_wrong_are_below @ best_is_right
+    share_of_one_wrong = (other_wrong_are_below * right_is_below) @ best_is_wrong
+    return right_share + (k - 1) * share_of_one_wrong, right_share
 
 
 def best_fixed(
@@ -85,21 +89,20 @@ def best_fixed(
     one_sided = sides == "member"
 
     def mean_bound(guesses: int, precision: float) -> float:
-        deviation = math.sqrt(guesses * precision * (1 - precision))
-        counts = np.rint(guesses * precision + _STANDARD_SCORES * deviation)
-        bounds = []
-        for correct in np.clip(counts, 0, guesses):
-            bound = claim.lower_bound(
+        standard_deviation = math.sqrt(guesses * precision * (1 - precision))
+        expected_correct = guesses * precision
+        correct_counts = np.rint(expected_correct + _STANDARD_SCORES * standard_deviation)
+        proved_bounds = []
+        for correct in np.clip(correct_counts, 0, guesses):
+            proved_bound = claim.lower_bound(
                 int(correct), guesses, examples, level, test="recursion", one_sided=one_sided
             )
-            bounds.append(bound)
-        return float(np.mean(bounds))
+            proved_bounds.append(proved_bound)
+        return float(np.mean(proved_bounds))
 
-    mean_bounds = []
-    for guesses, precision in zip(candidates.tolist(), precisions.tolist(), strict=True):
-        mean_bounds.append(mean_bound(guesses, precision))
-    best = int(np.argmax(mean_bounds))
-    return Fixed(int(candidates[best])), mean_bounds[best]
+    mean_bounds = [*map(mean_bound, candidates.tolist(), precisions.tolist())]
+    best_candidate = int(np.argmax(mean_bounds))
+    return Fixed(int(candidates[best_candidate])), mean_bounds[best_candidate]
 
 
 @lru_cache(maxsize=256)

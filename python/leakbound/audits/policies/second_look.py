@@ -7,7 +7,7 @@ from typing import Any, Self
 import leakbound._core as _core
 from leakbound._base.types import PathOrder, Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
-from leakbound.audits.policies.f_dp import OutsideInFamily, family_policy
+from leakbound.audits.policies.f_dp import OutsideInFamily
 from leakbound.claims import AnyFamily, ApproxDP, Claim, PureDP
 from leakbound.cuts import KLScan, OutsideIn, SecondLook
 from leakbound.cuts.look import Look, Part, Parts
@@ -15,7 +15,7 @@ from leakbound.cuts.outside_in import LadderPolicy
 from leakbound.cuts.policies import default_scan
 
 # The look of a family weighs numbers of guesses as the plan weighs those so many times smaller.
-_LARGER = 4.0
+_TIMES_SMALLER = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,32 +50,32 @@ def second_look(
 ) -> Parts:
     """Return the tests of a claim, with shares that claim and sides fix."""
     if not isinstance(claim, PureDP):
-        ladder = _planned(claim, examples=examples, sides=sides, level=level, k=k)
-        return _beside_look(cuts, Part("outside-in", ladder, 1 - cuts.look), ladder)
+        ladder = _planned_outside_in(claim, examples=examples, sides=sides, level=level, k=k)
+        return _parts_with_look(cuts, Part("outside-in", ladder, 1 - cuts.look), ladder)
     if sides != "auto":
-        return _scanned(cuts, sides, level)
+        return _scan_beside_look(cuts, sides, level)
     first = Part("outside-in", _LADDER, 1 - cuts.look - cuts.scan)
-    return _beside_look(cuts, first, _LADDER, Part("scan", _SCAN_BESIDE, cuts.scan))
+    return _parts_with_look(cuts, first, _LADDER, Part("scan", _SCAN_BESIDE, cuts.scan))
 
 
-def _scanned(cuts: SecondLook, sides: Sides, level: float) -> Parts:
+def _scan_beside_look(cuts: SecondLook, sides: Sides, level: float) -> Parts:
     """Return a scan and the look beside it, for pure DP where the sides are fixed."""
     share = 1 - cuts.look
     scan = Part("scan", default_scan(sides, share * level), share)
-    return _beside_look(cuts, scan, _LADDER)
+    return _parts_with_look(cuts, scan, _LADDER)
 
 
-def _beside_look(cuts: SecondLook, first: Part, ladder: LadderPolicy, *more: Part) -> Parts:
+def _parts_with_look(cuts: SecondLook, first: Part, ladder: LadderPolicy, *more: Part) -> Parts:
     """Return a first test and the look beside it, which has the numbers of guesses of a ladder."""
-    look = Part("look", _look(ladder), cuts.look)
+    look = Part("look", _look_at_ladder(ladder), cuts.look)
     return Parts(base=cuts, parts=(first, look, *more))
 
 
-def _look(ladder: LadderPolicy) -> Look:
+def _look_at_ladder(ladder: LadderPolicy) -> Look:
     """Return the look whose numbers of guesses are those of a ladder."""
     if isinstance(ladder, OutsideInFamily):
         # What the look is for is noise at few ranks, where fewer guesses prove nothing.
-        ladder = replace(ladder, larger=_LARGER)
+        ladder = replace(ladder, larger=_TIMES_SMALLER)
     return Look(ladder=ladder)
 
 
@@ -86,14 +86,14 @@ def first_cuts(claim: Claim, sides: Sides, level: float) -> KLScan | OutsideIn:
     return _LADDER
 
 
-def _planned(
+def _planned_outside_in(
     claim: ApproxDP | AnyFamily, *, examples: int, sides: Sides, level: float, k: int
 ) -> LadderPolicy:
     """Return the form that a claim has of `OutsideIn`: both tests have one plan for the level."""
-    policy: Any
-    if isinstance(claim, ApproxDP):
-        policy = approx_policy(_LADDER, claim.delta, examples=examples, sides=sides, k=k)
-    else:
-        policy = family_policy(_LADDER, claim, examples=examples, sides=sides, k=k)
+    if not isinstance(claim, ApproxDP):
+        return OutsideInFamily(
+            base=_LADDER, claim=claim, examples=examples, sides=sides, k=k, planned=level
+        )
+    policy: Any = approx_policy(_LADDER, claim.delta, examples=examples, sides=sides, k=k)
     planned: LadderPolicy = replace(policy, planned=level)
     return planned

@@ -18,7 +18,7 @@ import leakbound._core as _core
 from leakbound._base.streams import Purpose
 from leakbound._base.types import Sides, Strings
 from leakbound.audits.policies.allowance import allowance
-from leakbound.audits.policies.ladder import Kind, Ladder
+from leakbound.audits.policies.ladder import Kind, MonteCarloLadder
 from leakbound.claims import ApproxDP, Claim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts.games import Game, inverted_warnings
@@ -39,8 +39,8 @@ _LEAST_TESTED_SHARE = 0.05
 # The change of a parameter that moves a chance by about a probit, relative to 1/√m
 _PROBIT_SCALE = 2.2
 # Where guesses may stand out: at the top of the ranking, at its bottom, or at both
-_End: TypeAlias = Literal["member_half", "nonmember_half", "interleaved"]
-_ENDS: tuple[_End, ...] = ("member_half", "nonmember_half", "interleaved")
+_EndOfRanking: TypeAlias = Literal["member_half", "nonmember_half", "interleaved"]
+_ENDS_OF_RANKING: tuple[_EndOfRanking, ...] = ("member_half", "nonmember_half", "interleaved")
 Counts: TypeAlias = NDArray[np.uint64]
 
 
@@ -137,15 +137,15 @@ class TrialsPolicy(Policy):
             reason=reason,
             options={
                 "cuts": {"type": "Ranks", "reference": statistic.theta},
-                "paths": [PATH_NAMES[end_of_ranking] for end_of_ranking in _ENDS],
+                "paths": [PATH_NAMES[end_of_ranking] for end_of_ranking in _ENDS_OF_RANKING],
                 "level": level,
             },
             notes=notes,
-            perfect=lambda: bound(self.statistic(self._perfect())),
+            perfect=lambda: bound(self.statistic(self._members_of_perfect_attack())),
             points=lambda most: untested(ranking.path(end), most),
         )
 
-    def _guesses_standing_out(self, statistic: "Statistic") -> tuple[_End, int, int]:
+    def _guesses_standing_out(self, statistic: "Statistic") -> tuple[_EndOfRanking, int, int]:
         """Return the guesses that stand out most from the last reference, and how many are right.
 
         They are at one end of the ranking, or as many at both.
@@ -158,7 +158,7 @@ class TrialsPolicy(Policy):
         cut = self.cells.ends[last_cell]
         correct_at_top = int(members_in_cells[: last_cell + 1].sum())
         correct_at_bottom = cut - int(members_in_cells[-last_cell - 1 :].sum())
-        end = _ENDS[end_index]
+        end = _ENDS_OF_RANKING[end_index]
         if end == "member_half":
             return end, cut, correct_at_top
         if end == "nonmember_half":
@@ -181,7 +181,7 @@ class TrialsPolicy(Policy):
         passed_references = list[tuple[_core.Reference, float]]()
         while True:
             for theta in lattice.tolist():
-                reference = _reference(self, theta)
+                reference = _reference_at(self, theta)
                 ln_statistic = float(np.logaddexp.reduce(reference.ratios(members)))
                 if ln_statistic < _LN_REFUTED:
                     break
@@ -193,7 +193,7 @@ class TrialsPolicy(Policy):
             passed_references.append((reference, _LN_REFUTED))
             lattice = np.geomspace(last_refuted, theta, _FINE_PARTS + 1)[1:]
 
-    def ladder(self, statistic: Statistic, level: float, seed: int) -> Ladder:
+    def ladder(self, statistic: Statistic, level: float, seed: int) -> MonteCarloLadder:
         """Return the search for the least private parameter that a ranking refutes."""
         references = statistic.references
         # No ranking reaches further than that of a perfect attack, which simulations count anyway.
@@ -211,20 +211,20 @@ class TrialsPolicy(Policy):
         smallest_of_family, _ = self.claim.search
         if smallest_of_family == 0:
             least_theta *= _LEAST_TESTED_SHARE
-        return Ladder(
+        return MonteCarloLadder(
             reaching=reaching,
             level=level,
             search=(least_theta, largest_theta),
             scale=_PROBIT_SCALE / math.sqrt(self.trials),
         )
 
-    def _perfect(self) -> Counts:
+    def _members_of_perfect_attack(self) -> Counts:
         """Return the members in each cell of a perfect attack on as many members as others."""
         members_above = np.minimum(self.cells.edges, self.trials // 2)
         return np.diff(members_above).astype(np.uint64)
 
 
 @lru_cache(maxsize=256)
-def _reference(policy: TrialsPolicy, theta: float) -> _core.Reference:
+def _reference_at(policy: TrialsPolicy, theta: float) -> _core.Reference:
     """Return the statistic that has a parameter as its reference."""
     return policy.cells.reference(policy.worst(theta))

@@ -5,7 +5,7 @@ Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from leakbound.audits.zero_run.learning import (
     learnt,
     table_of_folds,
 )
-from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, known_log_odds
+from leakbound.audits.zero_run.log_odds import Odds, OddsSet, known_log_odds
 from leakbound.audits.zero_run.matching import Match
 from leakbound.audits.zero_run.offsets import PoissonBinomial
 from leakbound.audits.zero_run.options import CorrectionChoice, Uncertainty, ZeroRunOptions
@@ -66,6 +66,7 @@ from leakbound.results.zero_run import LearntLogOdds, ZeroRunResult
 Propensities: TypeAlias = (
     ArrayInput | PropensityFit | CrossFit | LogisticPropensity | tuple[ArrayInput, ArrayInput]
 )
+LogisticModel: TypeAlias = PropensityFit | CrossFit | LogisticPropensity
 CORRECTIONS: dict[CorrectionName, type[Correction]] = {
     one.name: one for one in (Match, PoissonBinomial, Tamper, Composition)
 }
@@ -201,16 +202,15 @@ class ZeroRun(ZeroRunOptions, Design[Listed, ZeroRunResult]):
             raise _weights_depend_on_scores(request.cuts)
         refuse_replacing(request.claim)
         examples = read(scores, self.member, request.ids)
-        propensity = self.propensity
-        if _are_learnt_over_set(propensity, self.uncertainty):
-            logistic = cast("PropensityFit | CrossFit | LogisticPropensity", propensity)
-            learning = Learning.of(logistic, examples, self)
+        logistic_model = _logistic_model(self.propensity, self.uncertainty)
+        if logistic_model is not None:
+            learning = Learning.of(logistic_model, examples, self)
             check_options(self, request, learning)
             odds: Odds = learnt(examples, learning, self, request)
-        elif isinstance(propensity, CrossFit):
-            return self._best_of_folds(examples, propensity, request)
+        elif isinstance(self.propensity, CrossFit):
+            return self._best_of_folds(examples, self.propensity, request)
         else:
-            odds = known_log_odds(examples, propensity, self, request)
+            odds = known_log_odds(examples, self.propensity, self, request)
         correction = correction_of(self, request, odds)
         return bound(examples, odds, correction, self, request)
 
@@ -287,7 +287,6 @@ def bound(
     withheld = odds.refuted and not options.release_refuted
     if withheld:
         fields |= _withheld_fields(fields["options"], design.warnings)
-    compared = shift.correction == "match" and not withheld
     return ZeroRunResult(
         **fields,
         correction=shift.correction,
@@ -301,7 +300,7 @@ def bound(
         _naive=Lazy(lambda: bound_without_correction(examples, request)),
         _overlap=Lazy(lambda: odds.overlap(examples.member)),
         _by_tampering=Lazy(
-            lambda: _bound_by_tampering(odds, game, correction, at_attack) if compared else None
+            lambda: None if withheld else _bound_by_tampering(odds, game, correction, at_attack)
         ),
     )
 
@@ -358,7 +357,7 @@ def _options_of_zero_run(
         "adversary": shift.adversary,
         "variant": options.variant,
         "max_log_odds": options.max_log_odds,
-        "level": odds.of_test(level),
+        "level": odds.level_of_test(level),
         "seed": request.seed,
         "claim": encode(request.claim),
         **asked(
@@ -392,8 +391,10 @@ def _with_warning_of_part(game: ObservedGame, warnings: tuple[str, ...]) -> tupl
 
 def _bound_by_tampering(
     odds: Odds, game: ObservedGame, correction: Correction, level: float
-) -> float:
-    """Return what tampering proves in place of matching, all else the same."""
+) -> float | None:
+    """Return what tampering proves in place of matching, all else the same; None if none was."""
+    if not isinstance(correction, Match):
+        return None
     cuts = correction.cuts if isinstance(correction.cuts, Fixed) else None
     tamper = Tamper(claim=correction.claim, cuts=cuts, variant=correction.variant)
     return tamper.proof_at_level(odds, game, level).bound
@@ -418,8 +419,9 @@ def _correction_name(options: ZeroRunOptions, claim: Claim, odds: Odds) -> Corre
         return correction
     if isinstance(claim, PureDP):
         return "poisson_binomial"
-    limited = isinstance(odds, OddsBox) and odds.limited
-    return "tamper" if limited else "match"
+    if odds.limited:
+        return "tamper"
+    return "match"
 
 
 def _untampered_correction(correction: CorrectionChoice, claim: Claim) -> CorrectionName:
@@ -508,19 +510,20 @@ def conditions_of_zero_run(
     )
 
 
-def _are_learnt_over_set(propensity: Propensities, asked: Uncertainty | None) -> bool:
-    """Return whether log-odds are learnt over a confidence set, or refuse what has none."""
-    given = cast("Any", propensity)
-    fitted = isinstance(given, PropensityFit | CrossFit)
-    logistic = given.logistic if fitted else isinstance(given, LogisticPropensity)
-    if logistic and asked in {None, "set"}:
-        return True
-    _refuse_uncertainty(given, asked, fitted=fitted)
-    return False
+def _logistic_model(propensity: Propensities, asked: Uncertainty | None) -> LogisticModel | None:
+    """Return the model whose log-odds are learnt over a confidence set, or refuse what has none."""
+    if asked in {None, "set"}:
+        if isinstance(propensity, LogisticPropensity):
+            return propensity
+        if isinstance(propensity, PropensityFit | CrossFit) and propensity.logistic:
+            return propensity
+    _refuse_uncertainty(propensity, asked)
+    return None
 
 
-def _refuse_uncertainty(given: Any, asked: Uncertainty | None, *, fitted: bool) -> None:
+def _refuse_uncertainty(given: Any, asked: Uncertainty | None) -> None:
     """Refuse what is asked of the error of log-odds that have no confidence set, or no error."""
+    fitted = isinstance(given, PropensityFit | CrossFit)
     message = ""
     if isinstance(given, LogisticPropensity | SklearnPropensity):
         message = (

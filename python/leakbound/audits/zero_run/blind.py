@@ -33,30 +33,35 @@ def blind_guesses(features: FloatArray, member: BoolArray, seed: int) -> JsonObj
     rng = Purpose.BLIND_PAIRS.rng(seed)
     member_rows = rng.permutation(np.flatnonzero(member))
     nonmember_rows = rng.permutation(np.flatnonzero(~member))
-    pairs = min(member_rows.size, nonmember_rows.size, _MOST_PAIRS)
-    if pairs < _FEWEST_PAIRS:
+    number_of_pairs = min(member_rows.size, nonmember_rows.size, _MOST_PAIRS)
+    if number_of_pairs < _FEWEST_PAIRS:
         return {}
-    rows = np.concatenate([member_rows[:pairs], nonmember_rows[:pairs]])
-    standardised_features = standardised(features[rows], _CLIPPED)
-    of_members, of_nonmembers = np.split(standardised_features, 2)
+    rows_of_pairs = np.concatenate(
+        [member_rows[:number_of_pairs], nonmember_rows[:number_of_pairs]]
+    )
+    standardised_features = standardised(features[rows_of_pairs], _CLIPPED)
+    pair_of_row = np.tile(np.arange(number_of_pairs), 2)
     correct_guesses = 0
-    guesses = 0
-    for part in np.array_split(np.arange(pairs), _PARTS)[1:]:
-        earlier_pairs = part[0]
-        training_rows = np.concatenate([of_members[:earlier_pairs], of_nonmembers[:earlier_pairs]])
-        training_labels = np.arange(2 * earlier_pairs) < earlier_pairs
+    pairs_guessed = 0
+    for pairs_of_part in np.array_split(np.arange(number_of_pairs), _PARTS)[1:]:
+        is_earlier_row = pair_of_row < pairs_of_part[0]
         try:
-            coefficients = ridge_coefficients(training_rows, training_labels)
+            coefficients = ridge_coefficients(
+                standardised_features[is_earlier_row], member[rows_of_pairs[is_earlier_row]]
+            )
         except FitError:
             return {}
-        member_log_odds = _core.linear_log_odds(coefficients, of_members[part])[0]
-        nonmember_log_odds = _core.linear_log_odds(coefficients, of_nonmembers[part])[0]
-        differences = member_log_odds - nonmember_log_odds
-        no_claim = np.zeros(part.size)
-        surest_pairs, signs = bets(no_claim, differences)
+        blind_log_odds = _core.linear_log_odds(coefficients, standardised_features)[0]
+        log_odds_differences = (
+            blind_log_odds[pairs_of_part] - blind_log_odds[number_of_pairs + pairs_of_part]
+        )
+        no_claim = np.zeros(pairs_of_part.size)
+        surest_pairs, signs = bets(no_claim, log_odds_differences)
         correct_guesses += int((signs > 0).sum())
-        guesses += surest_pairs.size
-    return {"blind_baseline": {"classifier": _CLASSIFIER, "right": correct_guesses, "of": guesses}}
+        pairs_guessed += surest_pairs.size
+    return {
+        "blind_baseline": {"classifier": _CLASSIFIER, "right": correct_guesses, "of": pairs_guessed}
+    }
 
 
 def ridge_coefficients(features: FloatArray, member: BoolArray) -> FloatArray:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -116,17 +116,16 @@ class Correction(ABC):
         """Return what guesses prove at a level, whatever the log-odds that are not ruled out."""
         if odds.refusal:
             return self._proof_without_set(odds, game, level)
-        if isinstance(odds, OddsBox):
-            return self._proof_at_box(odds, game, level)
-        assert isinstance(odds, OddsSet)
+        if not isinstance(odds, OddsSet):
+            return self._proof_at_box(cast("OddsBox", odds), game, level)
         return replace(
             self.proof_over_set(odds, game, level),
-            perfect=lambda: self.proof_over_set(odds, game.perfect(), level).bound,
+            perfect=lambda: self.proof_over_set(odds, game.of_perfect_attack(), level).bound,
         )
 
     def _proof_at_box(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """Return what is proved at log-odds that are known, or learnt elsewhere with replicates."""
-        proof = self.proof_at_known(odds, game, odds.of_test(level))
+        proof = self.proof_at_known(odds, game, odds.level_of_test(level))
         if odds.draws is None:
             return proof
         return _percentile_over_replicates(proof, odds.draws, shares.PERCENTILE.of(level))
@@ -141,7 +140,7 @@ class Correction(ABC):
 
     def _proof_without_set(self, odds: Odds, game: ObservedGame, level: float) -> Proof:
         """Return that nothing is proved, as there is no confidence set."""
-        nobody = game.guessed(game.values, 0)
+        nobody = game.guesses_by_rank(game.values, 0)
         tested = TestedGuesses(guesses=nobody, reason=odds.refusal)
         return self.proof_of_guesses(
             game, Best(0.0, 0, 0), self.shift_of(game), tested, level=level
@@ -149,11 +148,13 @@ class Correction(ABC):
 
     # --- what is proved
 
-    def shift_of(self, game: ObservedGame, kept: int | None = None) -> Shift:
-        """Return that shift is taken out this way; if None, no example is left out."""
-        size = game.examples if kept is None else kept
+    def shift_of(self, game: ObservedGame) -> Shift:
+        """Return that shift is taken out this way, and no example is left out."""
         return Shift(
-            correction=self.name, adversary=self.adversary, kept=size, effective=float(size)
+            correction=self.name,
+            adversary=self.adversary,
+            kept=game.examples,
+            effective=float(game.examples),
         )
 
     def proof_of_guesses(

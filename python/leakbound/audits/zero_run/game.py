@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,14 @@ _RIDGE_PENALTIES = np.logspace(-1, 4, 11)
 _TAIL = 4.0
 # Scores beyond this in absolute value are scaled down first.
 _OVERFLOWING = 1e150
+# Small trees, all of them grown, so that what they predict of noise is small.
+_TREE_OPTIONS: dict[str, Any] = {
+    "max_iter": 80,
+    "max_leaf_nodes": 8,
+    "learning_rate": 0.07,
+    "min_samples_leaf": 30,
+    "early_stopping": False,
+}
 # Share of a product's mean square below which its variance is rounding.
 _CONSTANT = 1e-9
 
@@ -76,23 +85,26 @@ class ObservedGame(ScoreGame):
         guessed_member = guesses.signs > 0
         return np.asarray(self.member[guesses.rows] == guessed_member)
 
-    def guessed(self, ranks: FloatArray, number: int) -> Guesses:
+    def guesses_by_rank(self, ranks: FloatArray, number: int) -> Guesses:
         """Guess the top of a ranking members and the bottom not."""
-        falling_rows = _rows_by_falling_rank(ranks)
+        return self.guesses_in_order(_rows_by_falling_rank(ranks), number)
+
+    def guesses_in_order(self, rows_by_falling_rank: IntArray, number: int) -> Guesses:
+        """Guess the first rows members and the last ones not."""
         signs = np.ones(number, dtype=np.int64)
         if self.one_sided:
-            return Guesses("member", falling_rows[:number], signs)
+            return Guesses("member", rows_by_falling_rank[:number], signs)
         member_guesses = (number + 1) // 2
         nonmember_guesses = number - member_guesses
         rows = np.empty(number, dtype=np.int64)
-        rows[::2] = falling_rows[:member_guesses]
-        rows[1::2] = falling_rows[::-1][:nonmember_guesses]
+        rows[::2] = rows_by_falling_rank[:member_guesses]
+        rows[1::2] = rows_by_falling_rank[::-1][:nonmember_guesses]
         signs[1::2] = -1
         return Guesses("interleaved", rows, signs)
 
-    def perfect(self) -> "ObservedGame":
+    def of_perfect_attack(self) -> "ObservedGame":
         """Return the game of an attack that is always right."""
-        return replace(self, values=usable(self.signs.astype(np.float64)))
+        return replace(self, values=robust_scores(self.signs.astype(np.float64)))
 
 
 def _rows_by_falling_rank(ranks: FloatArray) -> IntArray:
@@ -126,30 +138,30 @@ def beyond_features(
     fold_rng = Purpose.BEYOND_FEATURES.rng(seed)
     fold_numbers = drawn_folds(fold_rng, scores.size, _FOLDS)
     standardised_features = standardised(features, np.inf)
-    residuals: FloatArray = scores - scores.mean()
-    linear = _ridge_predictions(standardised_features, residuals, fold_numbers)
+    residual_scores: FloatArray = scores - scores.mean()
+    predictions = _ridge_predictions(standardised_features, residual_scores, fold_numbers)
     # The curve is tried on the first fold, with products that were chosen without it: others
     # would fit noise there too
     first_fold = fold_numbers == 0
     curve_on_trial = _curve_predictions(
-        standardised_features, residuals, fold_numbers, product_rows=~first_fold
+        standardised_features, residual_scores, fold_numbers, product_rows=~first_fold
     )
-    curve_error = _squared_error(curve_on_trial[first_fold], residuals[first_fold])
-    linear_error = _squared_error(linear[first_fold], residuals[first_fold])
-    is_curved = curve_error < linear_error
-    if is_curved:
-        every_row = np.ones(scores.size, dtype=np.bool_)
-        residuals -= _curve_predictions(
-            standardised_features, residuals, fold_numbers, product_rows=every_row
+    curve_error = _squared_error(curve_on_trial[first_fold], residual_scores[first_fold])
+    linear_error = _squared_error(predictions[first_fold], residual_scores[first_fold])
+    curve_predicts_better = curve_error < linear_error
+    if curve_predicts_better:
+        predictions = _curve_predictions(
+            standardised_features, residual_scores, fold_numbers, product_rows=slice(None)
         )
-    else:
-        residuals -= linear
+    residual_scores -= predictions
     if trees:
-        by_trees = _tree_predictions(standardised_features, residuals, fold_numbers, seed)
-        if by_trees.any():
-            return residuals - by_trees
-    if is_curved:
-        return residuals
+        tree_predictions = _tree_predictions(
+            standardised_features, residual_scores, fold_numbers, seed
+        )
+        if tree_predictions.any():
+            return residual_scores - tree_predictions
+    if curve_predicts_better:
+        return residual_scores
     return scores
 
 
@@ -158,44 +170,44 @@ def _curve_predictions(
     scores: FloatArray,
     fold_numbers: IntArray,
     *,
-    product_rows: BoolArray,
+    product_rows: BoolArray | slice,
 ) -> FloatArray:
     """Return ridge predictions from features and the products that scores of some rows follow."""
-    clipped = np.clip(standardised_features, -_CLIPPED, _CLIPPED)
+    clipped_features = np.clip(standardised_features, -_CLIPPED, _CLIPPED)
     left_factors, right_factors = _predictive_products(
-        scores[product_rows], standardised_features[product_rows], clipped[product_rows]
+        scores[product_rows], standardised_features[product_rows], clipped_features[product_rows]
     )
-    products = clipped[:, left_factors] * clipped[:, right_factors]
-    columns = np.column_stack([standardised_features, products])
+    feature_products = clipped_features[:, left_factors] * clipped_features[:, right_factors]
+    columns = np.column_stack([standardised_features, feature_products])
     centred_columns = columns - columns.mean(axis=0)
     return _ridge_predictions(centred_columns, scores, fold_numbers)
 
 
 def _predictive_products(
-    scores: FloatArray, standardised_features: FloatArray, clipped: FloatArray
+    scores: FloatArray, standardised_features: FloatArray, clipped_features: FloatArray
 ) -> tuple[IntArray, IntArray]:
     """Return the squares and products that scores, less a linear fit, follow most."""
     intercept = np.ones(scores.size)
-    regressors = np.column_stack([intercept, standardised_features])
+    linear_regressors = np.column_stack([intercept, standardised_features])
     # Least squares, by the normal equations
-    gram = regressors.T @ regressors
-    coefficients = np.linalg.lstsq(gram, regressors.T @ scores, rcond=None)[0]
-    residuals = scores - regressors @ coefficients
-    residuals -= residuals.mean()
-    factors = np.triu_indices(standardised_features.shape[1])
+    gram_matrix = linear_regressors.T @ linear_regressors
+    coefficients = np.linalg.lstsq(gram_matrix, linear_regressors.T @ scores, rcond=None)[0]
+    residual_scores = scores - linear_regressors @ coefficients
+    residual_scores -= residual_scores.mean()
+    factor_pairs = np.triu_indices(standardised_features.shape[1])
     # Of products p: Σ p·residual, and their means and mean squares, none of them written down.
-    weighted = clipped * residuals[:, None]
-    correlations = np.abs(weighted.T @ clipped)[factors]
-    squares = clipped**2
-    mean_squares = (squares.T @ squares)[factors] / scores.size
-    means = (clipped.T @ clipped)[factors] / scores.size
-    variances = mean_squares - means**2
-    varies = variances > _CONSTANT * mean_squares
-    correlations[varies] /= np.sqrt(variances[varies])
-    correlations[~varies] = 0.0
-    strongest = np.argsort(-correlations, kind="stable")[:_MOST_PRODUCTS]
-    left_factors, right_factors = factors
-    return left_factors[strongest], right_factors[strongest]
+    residual_weighted_features = clipped_features * residual_scores[:, None]
+    product_correlations = np.abs(residual_weighted_features.T @ clipped_features)[factor_pairs]
+    squared_features = clipped_features**2
+    product_mean_squares = (squared_features.T @ squared_features)[factor_pairs] / scores.size
+    product_means = (clipped_features.T @ clipped_features)[factor_pairs] / scores.size
+    product_variances = product_mean_squares - product_means**2
+    is_varying_product = product_variances > _CONSTANT * product_mean_squares
+    product_correlations[is_varying_product] /= np.sqrt(product_variances[is_varying_product])
+    product_correlations[~is_varying_product] = 0.0
+    strongest_products = np.argsort(-product_correlations, kind="stable")[:_MOST_PRODUCTS]
+    left_factors, right_factors = factor_pairs
+    return left_factors[strongest_products], right_factors[strongest_products]
 
 
 def _ridge_predictions(
@@ -203,20 +215,22 @@ def _ridge_predictions(
 ) -> FloatArray:
     """Return ridge predictions of each fold, at the penalty that predicts all folds best."""
     rows_of_folds = [np.flatnonzero(fold_numbers == number) for number in range(_FOLDS)]
-    grams = []
-    moments = []
+    gram_matrices = []
+    moment_vectors = []
     for rows in rows_of_folds:
         fold_columns = columns[rows]
-        grams.append(fold_columns.T @ fold_columns)
-        moments.append(fold_columns.T @ scores[rows])
+        gram_matrices.append(fold_columns.T @ fold_columns)
+        moment_vectors.append(fold_columns.T @ scores[rows])
     predictions = np.empty((_RIDGE_PENALTIES.size, scores.size))
     # Ridge regression on all folds but one, at all penalties by one eigendecomposition
-    for rows, gram, moment in zip(rows_of_folds, grams, moments, strict=True):
-        eigenvalues, eigenvectors = np.linalg.eigh(sum(grams) - gram)
-        rotated_moment = eigenvectors.T @ (sum(moments) - moment)
+    for rows, gram_matrix, moment_vector in zip(
+        rows_of_folds, gram_matrices, moment_vectors, strict=True
+    ):
+        eigenvalues, eigenvectors = np.linalg.eigh(sum(gram_matrices) - gram_matrix)
+        rotated_moment_vector = eigenvectors.T @ (sum(moment_vectors) - moment_vector)
         nonnegative_eigenvalues = np.maximum(eigenvalues, 0.0)
-        penalised = nonnegative_eigenvalues[:, None] + _RIDGE_PENALTIES
-        coefficients = eigenvectors @ (rotated_moment[:, None] / penalised)
+        penalised_eigenvalues = nonnegative_eigenvalues[:, None] + _RIDGE_PENALTIES
+        coefficients = eigenvectors @ (rotated_moment_vector[:, None] / penalised_eigenvalues)
         predictions[:, rows] = (columns[rows] @ coefficients).T
     squared_errors = ((scores - predictions) ** 2).sum(axis=1)
     best_penalty = int(np.argmin(squared_errors))
@@ -230,21 +244,17 @@ def _tree_predictions(
     """Return what trees predict of each fold: nothing where they are of no use for the first."""
     predictions = np.zeros(scores.size)
     for number in range(_FOLDS):
-        regressor = ensembles().HistGradientBoostingRegressor(
-            max_iter=80,
-            max_leaf_nodes=8,
-            learning_rate=0.07,
-            min_samples_leaf=30,
-            early_stopping=False,
-            random_state=Purpose.BEYOND_FEATURES_TREES.derived(seed, bits=32),
+        random_state = Purpose.BEYOND_FEATURES_TREES.derived(seed, bits=32)
+        tree_regressor = ensembles().HistGradientBoostingRegressor(
+            **_TREE_OPTIONS, random_state=random_state
         )
-        held_out = fold_numbers == number
-        regressor.fit(standardised_features[~held_out], scores[~held_out])
-        predictions[held_out] = regressor.predict(standardised_features[held_out])
+        is_held_out = fold_numbers == number
+        tree_regressor.fit(standardised_features[~is_held_out], scores[~is_held_out])
+        predictions[is_held_out] = tree_regressor.predict(standardised_features[is_held_out])
         if number > 0:
             continue
-        error_of_trees = _squared_error(predictions[held_out], scores[held_out])
-        if not error_of_trees < _squared_error(0.0, scores[held_out]):
+        error_of_trees = _squared_error(predictions[is_held_out], scores[is_held_out])
+        if not error_of_trees < _squared_error(0.0, scores[is_held_out]):
             return np.zeros(scores.size)
     return predictions
 
@@ -254,27 +264,27 @@ def _squared_error(predictions: FloatArray | float, scores: FloatArray) -> float
     return float(((scores - predictions) ** 2).sum())
 
 
-def usable(scores: FloatArray) -> FloatArray:
+def robust_scores(scores: FloatArray) -> FloatArray:
     """Return finite scores in robust units, in the same order, with tails that grow slowly."""
     finite_scores = scores[np.isfinite(scores)]
     if not finite_scores.size:
         return np.sign(scores)
     largest_size = np.abs(finite_scores).max()
     if largest_size > _OVERFLOWING:  # differences of such scores are no numbers
-        return usable(scores / largest_size)
+        return robust_scores(scores / largest_size)
     # Robust scaling: infinite scores come one unit beyond the finite ones
-    centre, spread = robust_scale(finite_scores)
-    spread = spread or float(finite_scores.std()) or 1.0
-    lowest = finite_scores.min() - spread
-    highest = finite_scores.max() + spread
-    robust_units = (np.clip(scores, lowest, highest) - centre) / spread
+    robust_centre, robust_spread = robust_scale(finite_scores)
+    robust_spread = robust_spread or float(finite_scores.std()) or 1.0
+    lowest_score = finite_scores.min() - robust_spread
+    highest_score = finite_scores.max() + robust_spread
+    robust_units = (np.clip(scores, lowest_score, highest_score) - robust_centre) / robust_spread
     return drawn_in(robust_units, _TAIL)
 
 
-def drawn_in(values: FloatArray, far: float) -> FloatArray:
+def drawn_in(values: FloatArray, linear_limit: float) -> FloatArray:
     """Return values whose size goes on as a logarithm from some point on, in the same order."""
-    sizes = np.abs(values)
-    excesses = np.maximum(sizes - far, 0.0)
-    shrunk_sizes = np.minimum(sizes, far) + np.log1p(excesses)
-    drawn: FloatArray = np.sign(values) * shrunk_sizes
-    return drawn
+    absolute_values = np.abs(values)
+    excess_sizes = np.maximum(absolute_values - linear_limit, 0.0)
+    shrunk_absolute_values = np.minimum(absolute_values, linear_limit) + np.log1p(excess_sizes)
+    signed_values: FloatArray = np.sign(values) * shrunk_absolute_values
+    return signed_values

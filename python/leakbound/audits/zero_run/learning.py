@@ -18,10 +18,15 @@ from leakbound._base.messages import Message, Option
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Status, Strings
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.audits.zero_run.blind import blind_guesses
-from leakbound.audits.zero_run.dependence import Columns, columns_needed, separating
-from leakbound.audits.zero_run.game import beyond_features, usable
+from leakbound.audits.zero_run.dependence import Columns, columns_needed, deciding_columns
+from leakbound.audits.zero_run.game import beyond_features, robust_scores
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, member_share_warnings
-from leakbound.audits.zero_run.options import ZeroRunOptions, audited, features_of
+from leakbound.audits.zero_run.options import (
+    ZeroRunOptions,
+    audited_rows_of,
+    features_for_fit,
+    features_of,
+)
 from leakbound.cuts import Fixed, SecondLook
 from leakbound.errors import FitError, InputError, OptionError
 from leakbound.propensity import (
@@ -70,7 +75,7 @@ class Learning:
     log-odds that no audited label had a part in. `names` are those of the features' columns.
     `left_out` are examples of which the features do not tell all, and which are not audited.
     `model` names the model in options, `form` says more of it, and `source` what it was learnt
-    from, but for D'.
+    from.
     """
 
     features: FloatArray
@@ -84,7 +89,7 @@ class Learning:
     left_out: BoolArray | None = None
     model: str = _MODEL
     form: str = ""
-    source: str = ""
+    source: str = _SOURCE
 
     @property
     def inputs(self) -> Inputs:
@@ -104,15 +109,20 @@ class Learning:
         """Read a logistic model: fitted to D', or to be learnt from the audited labels alone."""
         if isinstance(propensity, CrossFit):
             return cls._of_folds(propensity, examples, options)
-        fitted = None
         if isinstance(propensity, PropensityFit):
-            fitted = propensity
-        given = features_of(examples, options, fitted)
-        check_length(given.rows, examples.member.size, "features")
-        learning = cls.of_table(given)
-        if fitted is None:
-            return learning
-        return learning.beside(fitted, examples.member)
+            return cls._of_fit(propensity, examples, options)
+        feature_table = features_of(examples, options)
+        check_length(feature_table.rows, examples.member.size, "features")
+        return cls.of_table(feature_table)
+
+    @classmethod
+    def _of_fit(
+        cls, fitted: PropensityFit, examples: AlignedScores, options: ZeroRunOptions
+    ) -> "Learning":
+        """Return what is learnt from D', to which a model was fitted, and the audited labels."""
+        feature_table = features_for_fit(examples, options, fitted)
+        check_length(feature_table.rows, examples.member.size, "features")
+        return cls.of_table(feature_table).with_fit(fitted, examples.member)
 
     @classmethod
     def _of_folds(
@@ -122,7 +132,7 @@ class Learning:
         check_folds(crossed, examples, options)
         return cls.of_table(table_of_folds(crossed))
 
-    def beside(self, fitted: PropensityFit, member: BoolArray) -> "Learning":
+    def with_fit(self, fitted: PropensityFit, member: BoolArray) -> "Learning":
         """Return the same with D', to which a model was fitted."""
         # The examples share an intercept with D' where its share of members is known.
         warnings = self.warnings + _unaudited_examples(self.left_out)
@@ -135,6 +145,7 @@ class Learning:
             own_intercept=fitted.own_intercept,
             guide=fitted.log_odds(self.features),
             warnings=warnings,
+            source=_SOURCE + _SAME,
         )
 
     @classmethod
@@ -161,7 +172,7 @@ def learnt(
     if guide is None:
         guide = np.zeros(member.size)
     largest = np.abs(guide)
-    rows = audited(examples, largest, options, request, learning.left_out)
+    rows = audited_rows_of(examples, largest, options, request, learning.left_out)
     beyond = rows[:0]
     if options.max_log_odds is not None:
         beyond = _rows_beyond_limit(largest > options.limit, learning.left_out)
@@ -169,19 +180,20 @@ def learnt(
     seen = learning.seen[rows]
     refusal = ""
     tests: FormTests = ()
-    odds: Odds = OddsBox.of_member(guide[rows])
+    odds: Odds
     try:
-        found = _confidence_set(member, learning, request, (rows, beyond, columns.needed))
+        found = _confidence_set(member, learning, request, rows, beyond, columns.needed)
     except FitError as error:
         advice = _advice_on_separation(learning, columns, rows, member)
         refusal = Message("{error}{advice}", error=error, advice=advice)
+        odds = OddsBox.of_log_odds(guide[rows])
     else:
         if options.falsify:
             tests = _tests_of_form(found, learning, seen, seed)
         odds = OddsSet(
             found=found,
             guide=guide[rows],
-            draws_needed=OddsSet.draws_for(seed),
+            draws_needed=OddsSet.draws_needed_at(seed),
             columns=columns.needed,
             tests=tests,
         )
@@ -226,7 +238,7 @@ def _advice_on_separation(
     learning: Learning, columns: Columns, rows: IntArray, member: BoolArray
 ) -> str:
     """Return what to do about columns that decide membership, or are combinations of others."""
-    deciding = separating(learning.features[rows], learning.names, member[rows])
+    deciding = deciding_columns(learning.features[rows], learning.names, member[rows])
     if deciding:
         return f" ({deciding}: audit only kinds of records that occur in both groups)"
     if columns.nearly:
@@ -249,8 +261,10 @@ def _scores_beyond_features(
     """Return the scores of each attack less what features predict of them."""
     blind = {}
     for name, scores in examples.attacks.scores.items():
-        beyond = beyond_features(usable(scores[rows]), seen, trees=options.falsify, seed=seed)
-        blind[name] = usable(beyond)
+        beyond = beyond_features(
+            robust_scores(scores[rows]), seen, trees=options.falsify, seed=seed
+        )
+        blind[name] = robust_scores(beyond)
     return blind
 
 
@@ -269,12 +283,9 @@ def _assumptions_of_learning(
     elif any(one.refuted for one in tests):
         text = f"{_LINEAR}: REFUTED. {tried}."
         status = "contradicted"
-    source = learning.source or _SOURCE
-    if learning.reference is not None and not learning.source:
-        source += _SAME
     return (
         Assumption("propensities", text + learning.form, status),
-        Assumption("propensities learnt from labels only", f"{source}.", "declared"),
+        Assumption("propensities learnt from labels only", f"{learning.source}.", "declared"),
     )
 
 
@@ -385,16 +396,22 @@ def _no_form_over_set(name: str, value: object) -> OptionError:
 
 def _columns_of_model(learning: Learning, rows: IntArray) -> Columns:
     """Return the columns that a model needs, none of them huge, and why it needs no others."""
-    together = learning.features[rows]
+    features = learning.features[rows]
     if learning.reference is not None:
-        check_length(learning.reference[0][0], learning.features.shape[1], "features of D'")
-        together = np.vstack([together, learning.reference[0]])
-    if np.abs(together).max() > _HUGE:
-        raise InputError(_huge_feature(together, learning.names))
-    columns = columns_needed(together, learning.names)
+        reference_features, _ = learning.reference
+        features = _with_reference_features(features, reference_features)
+    if np.abs(features).max() > _HUGE:
+        raise InputError(_huge_feature(features, learning.names))
+    columns = columns_needed(features, learning.names)
     if not columns.needed.size:
         raise InputError(_all_features_constant(columns.left_out))
     return columns
+
+
+def _with_reference_features(features: FloatArray, reference_features: FloatArray) -> FloatArray:
+    """Return features of audited examples and, below them, those of D'."""
+    check_length(reference_features[0], features.shape[1], "features of D'")
+    return np.vstack([features, reference_features])
 
 
 def _all_features_constant(left_out: Strings) -> str:
@@ -432,14 +449,15 @@ def _confidence_set(
     member: BoolArray,
     learning: Learning,
     request: Request,
-    parts: tuple[IntArray, IntArray, IntArray],
+    rows: IntArray,
+    beyond: IntArray,
+    columns: IntArray,
 ) -> ConfidenceSet:
     """Find the set from the audited labels, those of D', and those beyond the limit of log-odds.
 
     Were the last left out, which labels of D' the set rests on would depend on labels of D'.
-    `parts` are the audited rows, those beyond the limit, and columns.
+    `rows` are the audited ones.
     """
-    rows, beyond, columns = parts
     features = learning.features[:, columns]
     reference = None
     if beyond.size or learning.reference is not None:

@@ -71,8 +71,8 @@ class MatchingPlan:
     @cached_property
     def ranked(self) -> Guesses:
         """All guesses in order, balanced for the number that is best at the reference."""
-        balanced_ranks = self.odds.balanced_ranks(self.game, self.best_number)
-        return self.game.guessed(balanced_ranks, self.game.examples)
+        balanced_rows = self.odds.balanced_rows(self.game, self.best_number)
+        return self.game.guesses_in_order(balanced_rows, balanced_rows.size)
 
     def failure_share(self, level: float) -> float:
         """Return the share of a test's level that failures of (ε, δ) have."""
@@ -130,8 +130,11 @@ class ChosenGuesses:
     searched: str = ""
     guessed: str = ""
 
-    def proved(self, counts: Counts) -> float:
-        """Return what so many correct guesses prove."""
+    def proved(self, counts: Counts, *, roughly: bool = False) -> float:
+        """Return what so many correct guesses prove.
+
+        Roughly, it is a number that moves with the counts as what is proved does, and no more.
+        """
         correct, _, kept = counts
         if self.must_be_kept and kept <= self.guesses:
             return 0.0
@@ -142,17 +145,9 @@ class ChosenGuesses:
         if isinstance(claim, ApproxDP):
             return self._approximate_epsilon(counts, claim.delta)
         test, index = self._joint_test(kept)
+        if roughly:
+            return test.rough(index, correct)
         return test.bound(index, correct)
-
-    def roughly_proved(self, counts: Counts) -> float:
-        """Return a number that moves with the counts as `proved` does, and no more."""
-        correct, _, kept = counts
-        if self.must_be_kept and kept <= self.guesses:
-            return 0.0
-        if not self.levels or isinstance(self.plan.correction.claim, PureDP | ApproxDP):
-            return self.proved(counts)
-        test, index = self._joint_test(kept)
-        return test.rough(index, correct)
 
     def _approximate_epsilon(self, counts: Counts, delta: float) -> float:
         """Return the ε of (ε, δ)-DP that counts prove, where failures may be among them."""
@@ -262,11 +257,10 @@ def guesses_from_outside_in(plan: MatchingPlan, level: float) -> ChosenGuesses |
 def _inside_first(plan: MatchingPlan, inside: BoolArray, guesses: int) -> Guesses:
     """Return guesses balanced for a number, those about examples outside of a set last."""
     game = plan.game
-    balanced_ranks = plan.odds.balanced_ranks(game, guesses)
-    falling_rows = np.argsort(-balanced_ranks, kind="stable")
-    is_inside = inside[falling_rows]
-    inside_rows = falling_rows[is_inside]
-    outside_rows = falling_rows[~is_inside]
+    balanced_rows = plan.odds.balanced_rows(game, guesses)
+    is_inside = inside[balanced_rows]
+    inside_rows = balanced_rows[is_inside]
+    outside_rows = balanced_rows[~is_inside]
     member_guesses = (inside_rows.size + 1) // 2
     if game.one_sided:
         member_guesses = inside_rows.size
@@ -274,9 +268,7 @@ def _inside_first(plan: MatchingPlan, inside: BoolArray, guesses: int) -> Guesse
     reordered_rows = np.concatenate(
         [inside_rows[:member_guesses], outside_rows, inside_rows[member_guesses:]]
     )
-    ranks = np.empty(falling_rows.size)
-    ranks[reordered_rows] = np.arange(falling_rows.size, 0, -1)
-    return game.guessed(ranks, falling_rows.size)
+    return game.guesses_in_order(reordered_rows, reordered_rows.size)
 
 
 def _spaced_places(*, guess_numbers: list[int], set_sizes: list[int]) -> IntArray:

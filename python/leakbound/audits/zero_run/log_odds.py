@@ -36,11 +36,11 @@ from leakbound._base.types import (
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import AlignedScores, Grounds, Request
 from leakbound.audits.zero_run.blind import blind_guesses
-from leakbound.audits.zero_run.game import Guesses, ObservedGame, distinct_ranks
+from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.options import (
     ZeroRunOptions,
-    audited,
-    features_of,
+    audited_rows_of,
+    features_for_fit,
     no_overlap,
 )
 from leakbound.errors import InputError, OptionError
@@ -78,32 +78,34 @@ class Odds(Grounds, ABC):
 
     `rows` are these examples, and `scores` are those of each attack that guesses about them are
     ranked by. `share` of the probability of error is left by what is not known of the log-odds.
-    `refusal` says why there is no confidence set, if there should be one.
+    `limited` says whether they are known as limits, and `refusal` why there is no confidence set,
+    if there should be one.
     """
 
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     scores: dict[str, FloatArray] = field(default_factory=dict)
     abstained: int = 0
     share: float = 1.0
+    limited: bool = False
     refuted: bool = False
     refusal: str = ""
     falsification: Falsification | None = None
 
     @property
     @abstractmethod
-    def likeliest(self) -> FloatArray:
+    def likeliest_log_odds(self) -> FloatArray:
         """The log-odds that are thought likeliest."""
 
-    def of_test(self, level: float) -> float:
+    def level_of_test(self, level: float) -> float:
         """Return the part of a level that a test has at any one of the log-odds."""
         return level
 
-    def of_draw(self, level: float) -> float:
+    def level_of_draw(self, level: float) -> float:
         """Return the part of a test's level that one draw has of what is kept, or stands."""
         return level
 
     @abstractmethod
-    def ties(self, game: ObservedGame) -> IntArray:
+    def tie_order(self, game: ObservedGame) -> IntArray:
         """Return what comes first among equal scores."""
 
     @abstractmethod
@@ -124,12 +126,11 @@ class OddsBox(Odds):
     low: FloatArray
     high: FloatArray
     draws: FloatArray | None = None
-    limited: bool = False
     everywhere: FloatArray = field(default_factory=lambda: np.empty(0))
     table: FeatureTable | None = None
 
     @classmethod
-    def of_member(cls, log_odds: FloatArray, draws: FloatArray | None = None) -> "OddsBox":
+    def of_log_odds(cls, log_odds: FloatArray, draws: FloatArray | None = None) -> "OddsBox":
         """Return the box of a single member."""
         return cls(estimate=log_odds, low=log_odds, high=log_odds, draws=draws)
 
@@ -156,16 +157,16 @@ class OddsBox(Odds):
         return self.table.unmarked
 
     @property
-    def likeliest(self) -> FloatArray:
-        """See `Odds.likeliest`."""
+    def likeliest_log_odds(self) -> FloatArray:
+        """See `Odds.likeliest_log_odds`."""
         return self.estimate
 
     @cached_property
-    def largest(self) -> FloatArray:
+    def largest_log_odds(self) -> FloatArray:
         """The largest |λ| that each example may have."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
-    def toward(self, guesses: Guesses) -> FloatArray:
+    def toward_guesses(self, guesses: Guesses) -> FloatArray:
         """Return Tλ at the limit where guesses T = ±1 are likeliest right by shift alone."""
         toward_member = self.high[guesses.rows]
         toward_nonmember = -self.low[guesses.rows]
@@ -173,14 +174,14 @@ class OddsBox(Odds):
         worst: FloatArray = np.where(guesses_member, toward_member, toward_nonmember)
         return worst
 
-    def of_test(self, level: float) -> float:
-        """See `Odds.of_test`: a percentile over replicates has the rest of the level."""
+    def level_of_test(self, level: float) -> float:
+        """See `Odds.level_of_test`: a percentile over replicates has the rest of the level."""
         if self.draws is None:
             return level
         return shares.AT_REPLICATE.of(level)
 
-    def ties(self, game: ObservedGame) -> IntArray:
-        """See `Odds.ties`: the order of the examples is random."""
+    def tie_order(self, game: ObservedGame) -> IntArray:
+        """See `Odds.tie_order`: the order of the examples is random."""
         return -np.arange(game.examples)
 
     def overlap(self, member: BoolArray) -> Overlap:
@@ -210,13 +211,13 @@ class OddsSet(Odds):
     tests: tuple[FormTest, ...] = ()
 
     @staticmethod
-    def draws_for(seed: int) -> float:
+    def draws_needed_at(seed: int) -> float:
         """Return the share of all draws that must reach a bound."""
         return _LARGEST_SHARE_NEEDED * float(Purpose.DRAWS_NEEDED.rng(seed).random())
 
     @property
-    def likeliest(self) -> FloatArray:
-        """See `Odds.likeliest`."""
+    def likeliest_log_odds(self) -> FloatArray:
+        """See `Odds.likeliest_log_odds`."""
         return self.found.log_odds()
 
     @property
@@ -224,19 +225,19 @@ class OddsSet(Odds):
         """How likely matching keeps each example, or tampering a guess about it, by the guide."""
         return keep_probability(self.guide)
 
-    def of_draw(self, level: float) -> float:
-        """See `Odds.of_draw`: half of it, as a share of all draws must agree."""
+    def level_of_draw(self, level: float) -> float:
+        """See `Odds.level_of_draw`: half of it, as a share of all draws must agree."""
         return shares.DRAW.of(level)
 
-    def ties(self, game: ObservedGame) -> IntArray:
-        """See `Odds.ties`: a random order."""
+    def tie_order(self, game: ObservedGame) -> IntArray:
+        """See `Odds.tie_order`: a random order."""
         return Purpose.SET_TIES.rng(game.seed).permutation(game.examples)
 
     def overlap(self, member: BoolArray) -> Overlap:
         """See `Odds.overlap`: of the audited examples."""
-        return overlap(self.likeliest, member[self.rows])
+        return overlap(self.likeliest_log_odds, member[self.rows])
 
-    def balanced(
+    def balanced_scores(
         self,
         game: ObservedGame,
         weights: FloatArray,
@@ -262,14 +263,14 @@ class OddsSet(Odds):
             one_sided=game.one_sided,
         )
 
-    def balanced_ranks(self, game: ObservedGame, number: int) -> FloatArray:
-        """Return ranks balanced for guesses that matching, or tampering, leaves alone."""
+    def balanced_rows(self, game: ObservedGame, number: int) -> IntArray:
+        """Return rows by falling score, balanced for what matching or tampering leaves alone."""
         keep_probabilities = self.keep_probabilities
         # A fair coin among the kept has variance 1/4
-        balanced_scores = self.balanced(
+        balanced_scores = self.balanced_scores(
             game, keep_probabilities / 4, number, counts=keep_probabilities
         )
-        return distinct_ranks(balanced_scores, self.ties(game))
+        return np.lexsort((self.tie_order(game), balanced_scores))[::-1]
 
 
 def known_log_odds(
@@ -288,8 +289,8 @@ def known_log_odds(
     box = _log_odds_of_examples(examples, propensity, options, request.seed, table)
     fitted = isinstance(propensity, PropensityFit)
     # 2. Those that are audited, and whether their number of members is one that log-odds allow.
-    _refuse_certain_membership(box.largest, options)
-    rows = audited(examples, box.largest, options, request, box.left_out)
+    _refuse_certain_membership(box.largest_log_odds, options)
+    rows = audited_rows_of(examples, box.largest_log_odds, options, request, box.left_out)
     has_log_odds = np.ones(member.size, dtype=np.bool_)
     notes: Strings = ()
     if box.table is not None:
@@ -297,7 +298,7 @@ def known_log_odds(
         notes = box.table.warnings
     if fitted:
         notes += member_share_warnings(propensity, member[has_log_odds])
-    allowed = has_log_odds & (box.largest <= options.limit)
+    allowed = has_log_odds & (box.largest_log_odds <= options.limit)
     count = MemberCount.of_propensities(member[allowed], box.low[allowed], box.high[allowed])
     learnt = fitted or box.draws is not None
     if not learnt:
@@ -361,7 +362,7 @@ def _log_odds_of_examples(
     if isinstance(propensity, PropensityFit):
         given = table
         if given is None:
-            given = features_of(examples, options, propensity)
+            given = features_for_fit(examples, options, propensity)
         return _box_of_model(propensity, given, size, options, seed)
     if isinstance(propensity, tuple):
         limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]
@@ -467,7 +468,7 @@ def _box_of_model(
     draws = None
     if options.uncertainty != "none":
         draws = model.bootstrap(table.rows, K=REPLICATES, seed=seed)
-    return replace(OddsBox.of_member(estimate, draws), table=table)
+    return replace(OddsBox.of_log_odds(estimate, draws), table=table)
 
 
 def _box_of_values(propensity: ArrayInput, examples: int) -> OddsBox:
@@ -485,10 +486,10 @@ def _box_of_values(propensity: ArrayInput, examples: int) -> OddsBox:
     if table.ndim == 2:
         check_length(table.T, examples, "each row of propensity")
         draws = logit(table)
-        return OddsBox.of_member(np.median(draws, axis=0), draws)
+        return OddsBox.of_log_odds(np.median(draws, axis=0), draws)
     values = vector(propensity, "propensity")
     check_length(values, examples, "propensity")
-    return OddsBox.of_member(logit(values))
+    return OddsBox.of_log_odds(logit(values))
 
 
 def _refuse_missing_propensities(propensity: AnyArray) -> None:

@@ -38,7 +38,7 @@ from leakbound.claims import PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof, SecondLook
 from leakbound.cuts.games import ScoreGame
-from leakbound.cuts.look import Look, Part, Parts
+from leakbound.cuts.look import Look, Parts
 from leakbound.cuts.policy import Best
 from leakbound.cuts.shift import Shift
 from leakbound.errors import OptionError
@@ -66,14 +66,14 @@ class Match(Correction):
         cuts = self._matching_cuts(odds, game, level)
         proof = self._proof_of_kept_draw(odds.estimate, game, level, cuts)
 
-        def bounds(draws: FloatArray) -> FloatArray:
+        def bounds(log_odds_of_draws: FloatArray) -> FloatArray:
             if isinstance(cuts, Fixed):
-                return self._bounds_of_replicates(draws, game, level, cuts.guesses)
-            proved = []
-            for log_odds in draws:
-                replicate = self._proof_of_kept_draw(log_odds, game, level, cuts)
-                proved.append(replicate.bound)
-            return np.array(proved)
+                return self._bounds_of_replicates(log_odds_of_draws, game, level, cuts.guesses)
+            bounds_of_draws = []
+            for log_odds in log_odds_of_draws:
+                proof_of_draw = self._proof_of_kept_draw(log_odds, game, level, cuts)
+                bounds_of_draws.append(proof_of_draw.bound)
+            return np.array(bounds_of_draws)
 
         assert proof.shift is not None
         shift = replace(proof.shift, bounds=bounds)
@@ -85,7 +85,7 @@ class Match(Correction):
             return self._planned_over_set(odds, game, level)
         parts, tests = self.tests(odds, game, level)
         part_levels = [part.of(level) for part in parts.parts]
-        least_of_tests = least_of_searches([MatchingSearch(chosen) for chosen in tests])
+        least_of_tests = least_of_searches([*map(MatchingSearch, tests)])
         proofs = list(map(self._proof_at_least_member, tests, least_of_tests, part_levels))
         if len(proofs) < len(part_levels):
             proofs.append(self._proof_without_guesses(game, part_levels[-1]))
@@ -94,7 +94,7 @@ class Match(Correction):
 
     def _planned_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """Return the least that a fixed number of guesses proves at any member."""
-        plan = MatchingPlan.of(self, odds, game, odds.of_draw(level))
+        plan = MatchingPlan.of(self, odds, game, odds.level_of_draw(level))
         chosen = planned_guesses(plan, plan.level)
         least = MatchingSearch(chosen).least_proved()
         return self._proof_at_least_member(chosen, least, level)
@@ -106,7 +106,7 @@ class Match(Correction):
 
         For the second none are chosen where the pilot sample promises nothing.
         """
-        plan = MatchingPlan.of(replace(self, cuts=None), odds, game, odds.of_draw(level))
+        plan = MatchingPlan.of(replace(self, cuts=None), odds, game, odds.level_of_draw(level))
         cuts = DEFAULT
         if isinstance(self.cuts, SecondLook):
             cuts = self.cuts
@@ -124,12 +124,12 @@ class Match(Correction):
         chosen = None
         if odds.guide.any():
             chosen = guesses_from_outside_in(plan, first_level)
-            first = Part(name="outside-in", policy=look.policy.ladder, share=first.share)
+            first = first._replace(name="outside-in", policy=look.policy.ladder)
         if chosen is None:
             chosen = planned_guesses(plan, first_level)
             planned = Fixed(chosen.guesses)
             policy = policy_of(self.claim, planned, plan.expected_kept, game.sides, first_level)
-            first = Part(name="planned", policy=policy, share=first.share)
+            first = first._replace(name="planned", policy=policy)
         tests = [chosen]
         pilot = pilot_guesses(plan, look.policy, look.of(plan.level))
         if pilot is not None:
@@ -138,9 +138,9 @@ class Match(Correction):
 
     def _proof_without_guesses(self, game: ObservedGame, level: float) -> Proof:
         """Return that nothing is proved, as no guesses were chosen."""
-        nobody = TestedGuesses(guesses=game.guessed(game.values, 0))
-        best = Best(logit=0.0, cut=0, successes=0)
-        return self.proof_of_guesses(game, best, self.shift_of(game), nobody, level=level)
+        no_guesses = TestedGuesses(guesses=game.guesses_by_rank(game.values, 0))
+        best_cut = Best(logit=0.0, cut=0, successes=0)
+        return self.proof_of_guesses(game, best_cut, self.shift_of(game), no_guesses, level=level)
 
     def _proof_at_least_member(
         self, chosen: ChosenGuesses, least: LeastProved, level: float
@@ -153,15 +153,15 @@ class Match(Correction):
             at_estimate=least.estimate,
             coefficients=least.coefficients,
         )
-        tested = TestedGuesses(
+        tested_guesses = TestedGuesses(
             guesses=chosen.order,
             theorem=_THEOREM + AT_A_MEMBER,
             thresholds=chosen.searched,
             guessed=chosen.guessed,
             options=chosen.options,
         )
-        best = Best(logit=least.bound, cut=guesses, successes=correct)
-        return self.proof_of_guesses(game, best, shift, tested, level=level)
+        best_cut = Best(logit=least.bound, cut=guesses, successes=correct)
+        return self.proof_of_guesses(game, best_cut, shift, tested_guesses, level=level)
 
     def _matching_cuts(self, odds: OddsBox, game: ObservedGame, level: float) -> CutPolicy:
         """Check what is asked, and choose the cuts."""
@@ -180,8 +180,8 @@ class Match(Correction):
         keep_probabilities = keep_probability(odds.estimate)
         expected_kept = float(keep_probabilities.sum())
         if expected_kept < _FEWEST_EXPECTED:
-            of_all = f"{expected_kept:.2g} of {game.examples} examples"
-            raise no_overlap(f"matching keeps {of_all}, on average")
+            kept_of_all = f"{expected_kept:.2g} of {game.examples} examples"
+            raise no_overlap(f"matching keeps {kept_of_all}, on average")
         cuts = self.cuts
         replicated = odds.draws is not None
         if cuts is None and replicated and not isinstance(self.claim, PureDP):
@@ -197,23 +197,23 @@ class Match(Correction):
     ) -> Proof:
         """Audit the examples kept under some log-odds."""
         kept_rows = match(game.member, log_odds, game.uniforms)
-        values = game.values[kept_rows]
-        kept = values.size
+        kept_values = game.values[kept_rows]
+        kept = kept_values.size
         shift = self._shift_of_kept(game, kept)
         if kept < _fewest_kept_examples(cuts):
             return self._proof_of_few_kept(game, shift, level, cuts)
-        if self.adversary == "residual" and np.isfinite(values).any():
-            values = residual_scores(values, log_odds[kept_rows], prior=0.5)
+        if self.adversary == "residual" and np.isfinite(kept_values).any():
+            kept_values = residual_scores(kept_values, log_odds[kept_rows], prior=0.5)
         if isinstance(cuts, Fixed) and cuts.guesses > kept:
             cuts = Fixed(kept)
-        earlier_first = -np.arange(kept)
-        fair_game = ScoreGame(
-            scores=distinct_ranks(values, earlier_first),
+        earlier_rows_first = -np.arange(kept)
+        game_of_fair_coins = ScoreGame(
+            scores=distinct_ranks(kept_values, earlier_rows_first),
             member=game.member[kept_rows],
             sides=game.sides,
             seed=game.seed,
         )
-        proof = proof_of_fair_coins(self.claim, cuts, fair_game, level)
+        proof = proof_of_fair_coins(self.claim, cuts, game_of_fair_coins, level)
         theorem = _THEOREM + self.claim.theorem(GuessWords())
         return replace(proof, shift=replace(shift, theorem=theorem))
 
@@ -222,42 +222,42 @@ class Match(Correction):
         effective = float(kept)
         if game.one_sided and not isinstance(self.claim, PureDP):
             effective = kept / 2
-        return replace(self.shift_of(game, kept), effective=effective)
+        return replace(self.shift_of(game), kept=kept, effective=effective)
 
     def _proof_of_few_kept(
         self, game: ObservedGame, shift: Shift, level: float, cuts: CutPolicy
     ) -> Proof:
         """Return that nothing is proved of the few examples that are kept."""
-        of_all = f"{shift.kept} of {game.examples} examples"
-        tested = TestedGuesses(
-            guesses=game.guessed(game.values, 0),
+        kept_of_all = f"{shift.kept} of {game.examples} examples"
+        tested_guesses = TestedGuesses(
+            guesses=game.guesses_by_rank(game.values, 0),
             theorem=_THEOREM,
-            reason=f"matching keeps {of_all}, too few for the tested thresholds",
+            reason=f"matching keeps {kept_of_all}, too few for the tested thresholds",
             options={"cuts": encode(cuts)},
         )
-        best = Best(logit=0.0, cut=0, successes=0)
-        return self.proof_of_guesses(game, best, shift, tested, level=level)
+        best_cut = Best(logit=0.0, cut=0, successes=0)
+        return self.proof_of_guesses(game, best_cut, shift, tested_guesses, level=level)
 
     def _bounds_of_replicates(
-        self, draws: FloatArray, game: ObservedGame, level: float, number: int
+        self, log_odds_of_draws: FloatArray, game: ObservedGame, level: float, number: int
     ) -> FloatArray:
         """Return the bound of a fixed number of guesses under each row of log-odds."""
         counts = _core.matched_counts(
             game.values,
             game.member,
-            np.ravel(draws),
+            np.ravel(log_odds_of_draws),
             game.uniforms,
             guesses=number,
             one_sided=game.one_sided,
             residual=self.adversary == "residual",
         )
-        step = 1
-        if draws.shape[0] > 1:
-            step = max(1, game.examples // _KEPT_PARTS)
+        rounding_step = 1
+        if log_odds_of_draws.shape[0] > 1:
+            rounding_step = max(1, game.examples // _KEPT_PARTS)
         bounds = []
         for kept, guesses, correct in zip(*counts, strict=True):
-            rounded_up = -(-int(kept) // step) * step
-            rounded_counts = (int(correct), int(guesses), rounded_up)
+            kept_rounded_up = -(-int(kept) // rounding_step) * rounding_step
+            rounded_counts = (int(correct), int(guesses), kept_rounded_up)
             bounds.append(self.bound_of_counts(game, rounded_counts, level))
         return np.array(bounds)
 

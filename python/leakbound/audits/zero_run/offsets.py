@@ -221,7 +221,7 @@ class PoissonBinomial(Correction):
         core = odds.found.core
         epsilon, coefficients, _ = core.least_epsilon(guesses.rows, guesses.signs, level=level)
         correct = int(game.right(guesses).sum())
-        toward_guesses = odds.likeliest[guesses.rows] * guesses.signs
+        toward_guesses = odds.likeliest_log_odds[guesses.rows] * guesses.signs
         clipped = np.clip(toward_guesses, -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
         at_estimate = epsilon_of_offsets(correct, clipped, level)
         shift = replace(
@@ -247,15 +247,15 @@ class PoissonBinomial(Correction):
     def _shift_offsets(self, odds: OddsBox, guesses: Guesses) -> FloatArray:
         """Return what shift adds to the log-odds of each guess: Tλ, or |λ| in other variants."""
         if self.variant != "directional":
-            return odds.largest[guesses.rows]
-        return odds.toward(guesses)
+            return odds.largest_log_odds[guesses.rows]
+        return odds.toward_guesses(guesses)
 
     def _offset_paths(self, odds: OddsBox, game: ObservedGame, cuts: Cuts) -> list[Guesses]:
         """Return the top, the bottom and both in turn, where the number of guesses is not fixed."""
         number = game.examples
         if isinstance(cuts, Fixed):
             number = cuts.guesses
-        ranked = game.guessed(self.adversary_ranks(odds, game), number)
+        ranked = game.guesses_by_rank(self.adversary_ranks(odds, game), number)
         if isinstance(cuts, Fixed) or game.one_sided:
             return [ranked]
         rows = ranked.rows
@@ -329,7 +329,7 @@ class PoissonBinomial(Correction):
     ) -> Proof:
         """Audit a fixed number of guesses, of which a few may be right by failures of (ε, δ)."""
         number = self.planned_number(game, game.examples, level)
-        guesses = game.guessed(self.adversary_ranks(odds, game), number)
+        guesses = game.guesses_by_rank(self.adversary_ranks(odds, game), number)
         correct = int(game.right(guesses).sum())
         count_level = shares.COUNT.of(level)
 
@@ -352,14 +352,14 @@ class PoissonBinomial(Correction):
             return smallest_epsilon_left(refuted)
 
         def perfect() -> float:
-            smallest_sizes = np.sort(odds.largest[game.guessable])[:number]
+            smallest_sizes = np.sort(odds.largest_log_odds[game.guessable])[:number]
             return bound(smallest_sizes, smallest_sizes.size)
 
         def bounds(draws: FloatArray) -> FloatArray:
             sizes_of_draws = np.abs(draws[:, guesses.rows])
             return np.array([bound(sizes, correct) for sizes in sizes_of_draws])
 
-        epsilon = bound(odds.largest[guesses.rows], correct)
+        epsilon = bound(odds.largest_log_odds[guesses.rows], correct)
         best = Best(logit=epsilon, cut=number, successes=correct)
         tested = TestedGuesses(guesses=guesses, theorem=_APPROX + _FIXED)
         shift = replace(self.shift_of(game), bounds=bounds)
@@ -447,8 +447,8 @@ def _most_telling_guesses(odds: OddsSet, game: ObservedGame, number: int) -> Gue
     nonmember_variance = _correctness_variance(-odds.guide)
     mean_variance = (member_variance + nonmember_variance) / 2
     half_difference = (member_variance - nonmember_variance) / 2
-    balanced_scores = odds.balanced(game, mean_variance, number, odd=half_difference)
-    rows = np.lexsort((odds.ties(game), -np.abs(balanced_scores)))[:number]
+    balanced_scores = odds.balanced_scores(game, mean_variance, number, odd=half_difference)
+    rows = np.lexsort((odds.tie_order(game), -np.abs(balanced_scores)))[:number]
     signs = np.where(balanced_scores[rows] < 0, -1, 1)
     return Guesses(order="interleaved", rows=rows, signs=signs)
 
@@ -456,8 +456,8 @@ def _most_telling_guesses(odds: OddsSet, game: ObservedGame, number: int) -> Gue
 def _most_telling_members(odds: OddsSet, game: ObservedGame, number: int) -> Guesses:
     """Return the same guesses, all of them "member"."""
     member_variance = _correctness_variance(odds.guide)
-    balanced_scores = odds.balanced(game, member_variance, number)
-    rows = np.lexsort((odds.ties(game), -balanced_scores))[:number]
+    balanced_scores = odds.balanced_scores(game, member_variance, number)
+    rows = np.lexsort((odds.tie_order(game), -balanced_scores))[:number]
     signs = np.ones(rows.size, dtype=np.int64)
     return Guesses(order="member", rows=rows, signs=signs)
 

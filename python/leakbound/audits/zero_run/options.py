@@ -6,12 +6,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.checks import choice, flag, real
-from leakbound._base.features import FeatureTable, placed_features
+from leakbound._base.features import Encoding, FeatureTable, placed_features
 from leakbound._base.messages import Message
 from leakbound._base.streams import Purpose
 from leakbound._base.types import Adversary, ArrayInput, BoolArray, FloatArray, IntArray
 from leakbound.audits.road import AlignedScores, Request
 from leakbound.cuts import Fixed
+from leakbound.cuts.games import all_scores_are_equal
 from leakbound.errors import AbstentionError, DesignError, OptionError
 from leakbound.propensity import PropensityFit
 
@@ -54,36 +55,30 @@ class ZeroRunOptions:
         return np.inf if self.max_log_odds is None else self.max_log_odds
 
 
-def audited(
+def audited_rows_of(
     examples: AlignedScores,
-    largest: FloatArray,
+    largest_log_odds: FloatArray,
     options: ZeroRunOptions,
     request: Request,
     left_out: BoolArray | None = None,
 ) -> IntArray:
     """Return the rows that are audited, in an order that says nothing about membership.
 
-    `largest` has the largest |λ| of each example, and `left_out` are examples of which features do
-    not tell all: rows are chosen by features alone.
+    `largest_log_odds` has the largest |λ| of each example, and `left_out` are examples of which
+    features do not tell all: rows are chosen by features alone.
     """
-    kept = largest <= options.limit
+    is_audited = largest_log_odds <= options.limit
     if left_out is not None:
-        kept &= ~left_out
-    allowed = np.flatnonzero(kept)
-    if allowed.size < 2:
-        raise no_overlap(_too_few_to_pair(allowed.size, options))
-    for values in examples.attacks.scores.values():
-        if values[allowed].min() == values[allowed].max():
-            raise AbstentionError(_scores_all_equal(allowed.size))
+        is_audited &= ~left_out
+    audited_rows = np.flatnonzero(is_audited)
+    if audited_rows.size < 2:
+        raise no_overlap(_too_few_to_pair(audited_rows.size, options))
+    for attack_scores in examples.attacks.scores.values():
+        if attack_scores[audited_rows].min() == attack_scores[audited_rows].max():
+            raise AbstentionError(all_scores_are_equal(audited_rows.size))
     if isinstance(request.cuts, Fixed):
-        request.cuts.check(allowed.size)
-    return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)
-
-
-def _scores_all_equal(examples: int) -> str:
-    """Say that scores order nothing."""
-    of = f"all {examples} scores are equal"
-    return f"{of}, so nothing can be guessed: use a score that differs between examples"
+        request.cuts.check(audited_rows.size)
+    return Purpose.AUDITED_ORDER.rng(request.seed).permutation(audited_rows)
 
 
 def _too_few_to_pair(examples: int, options: ZeroRunOptions) -> str:
@@ -96,19 +91,24 @@ def _too_few_to_pair(examples: int, options: ZeroRunOptions) -> str:
 
 
 def features_of(
-    examples: AlignedScores, options: ZeroRunOptions, model: PropensityFit | None = None
+    examples: AlignedScores, options: ZeroRunOptions, encoding: Encoding | None = None
 ) -> FeatureTable:
-    """Return the features that a model needs, of examples none of which may be in its D'."""
+    """Return the features of examples, as a model needs them that learnt from such a table."""
     if options.features is None:
         message = "a propensity model needs the features of the audited examples: {features=}"
         raise OptionError(Message(message))
-    if model is None:
-        return placed_features(examples.order, options.features)
-    table = placed_features(examples.order, options.features, encoding=model.rows.encoding)
+    return placed_features(examples.order, options.features, encoding=encoding)
+
+
+def features_for_fit(
+    examples: AlignedScores, options: ZeroRunOptions, model: PropensityFit
+) -> FeatureTable:
+    """Return the features that a fitted model needs, of examples none of which is in its D'."""
+    feature_table = features_of(examples, options, model.rows.encoding)
     ids = examples.order.distinct_ids
     if ids is not None:
         model.rows.check_disjoint(ids)
-    return table
+    return feature_table
 
 
 def no_overlap(why: str) -> DesignError:

@@ -8,7 +8,7 @@ not drawn, so that it is smooth in the log-odds, and ascents look for where it i
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -80,19 +80,19 @@ class MatchingSearch:
             **self._guesses_and_share,
         )
 
-    def whole_counts(self, reached: FloatArray, *, search_allowance: float = 0.0) -> Counts:
+    def whole_counts(self, reached_counts: FloatArray, *, search_allowance: float = 0.0) -> Counts:
         """Return correct guesses, all of them and examples kept, in whole numbers."""
-        kept, guesses, correct = reached
-        whole_kept = min(self.chosen.plan.game.examples, math.ceil(kept))
-        whole_guesses = math.ceil(min(guesses, whole_kept))
-        whole_correct = max(0, math.floor(correct - search_allowance))
+        kept_examples, guesses_made, correct_guesses = reached_counts
+        whole_kept = min(self.chosen.plan.game.examples, math.ceil(kept_examples))
+        whole_guesses = math.ceil(min(guesses_made, whole_kept))
+        whole_correct = max(0, math.floor(correct_guesses - search_allowance))
         return whole_correct, whole_guesses, whole_kept
 
     @cached_property
     def counts_at_estimate(self) -> Counts:
         """What the likeliest log-odds leave."""
-        (reached,) = self.reached(self.odds.likeliest[None])
-        return self.whole_counts(reached)
+        (reached_counts,) = self.reached(self.odds.likeliest_log_odds[None])
+        return self.whole_counts(reached_counts)
 
     @cached_property
     def bound_at_estimate(self) -> float:
@@ -102,39 +102,51 @@ class MatchingSearch:
     def least_proved(self, above: float = 0.0) -> LeastProved:
         """Return the least that is proved at any member, 0 if that is not above a number."""
         estimate = self.bound_at_estimate
-        least = LeastProved(
+        least_proved = LeastProved(
             bound=estimate,
             counts=self.counts_at_estimate,
             coefficients=self.odds.found.coefficients,
             estimate=estimate,
         )
         if not estimate > above:
-            return replace(least, bound=0.0)
-        for coefficients, reached in self._least_members():
-            counts = self.whole_counts(reached, search_allowance=_SEARCH_ALLOWANCE)
-            bound = self.chosen.proved(counts)
-            if bound < least.bound:
-                least = replace(least, bound=bound, counts=counts, coefficients=coefficients)
-        return least
+            return replace(least_proved, bound=0.0)
+        for coefficients, reached_counts in self._least_members():
+            counts = self.whole_counts(reached_counts, search_allowance=_SEARCH_ALLOWANCE)
+            bound_at_counts = self.chosen.proved(counts)
+            if bound_at_counts < least_proved.bound:
+                least_proved = replace(
+                    least_proved, bound=bound_at_counts, counts=counts, coefficients=coefficients
+                )
+        return least_proved
 
     def _prices(self, counts: Counts) -> tuple[float, float]:
         """Return the correct guesses that an example kept costs near a bound, and a guess made."""
-        correct, guesses, kept = counts
-        fewer_correct = min(correct, max(1, round(correct**0.5)))
-        more_kept = max(1, round(_PRICE_PROBE * kept))
-        approximate_bound = self.chosen.roughly_proved
+        correct_guesses, guesses_made, kept_examples = counts
+        fewer_correct = min(correct_guesses, max(1, round(correct_guesses**0.5)))
+        more_kept = max(1, round(_PRICE_PROBE * kept_examples))
+        approximate_bound = partial(self.chosen.proved, roughly=True)
         # Finite differences of the bound, by correct guesses, examples kept and guesses made
-        bound = approximate_bound(counts)
-        with_fewer_correct = approximate_bound((correct - fewer_correct, guesses, kept))
-        with_more_kept = approximate_bound((correct, guesses, kept + more_kept))
-        with_more_guesses = approximate_bound((correct, guesses + more_kept, kept + more_kept))
-        per_correct = (bound - with_fewer_correct) / max(1, fewer_correct)
-        per_kept = (bound - with_more_kept) / more_kept
-        per_guess = (bound - with_more_guesses) / more_kept - per_kept
-        if not (0 < per_correct < np.inf and 0 <= per_kept < np.inf and per_guess < np.inf):
+        bound_at_counts = approximate_bound(counts)
+        with_fewer_correct = approximate_bound(
+            (correct_guesses - fewer_correct, guesses_made, kept_examples)
+        )
+        with_more_kept = approximate_bound(
+            (correct_guesses, guesses_made, kept_examples + more_kept)
+        )
+        with_more_guesses = approximate_bound(
+            (correct_guesses, guesses_made + more_kept, kept_examples + more_kept)
+        )
+        bound_per_correct = (bound_at_counts - with_fewer_correct) / max(1, fewer_correct)
+        bound_per_kept = (bound_at_counts - with_more_kept) / more_kept
+        bound_per_guess = (bound_at_counts - with_more_guesses) / more_kept - bound_per_kept
+        if not (
+            0 < bound_per_correct < np.inf
+            and 0 <= bound_per_kept < np.inf
+            and bound_per_guess < np.inf
+        ):
             return 0.0, 0.0
-        price_of_kept = min(1.0, per_kept / per_correct)
-        price_of_guess = min(1.0, max(0.0, per_guess / per_correct))
+        price_of_kept = min(1.0, bound_per_kept / bound_per_correct)
+        price_of_guess = min(1.0, max(0.0, bound_per_guess / bound_per_correct))
         return price_of_kept, price_of_guess
 
     def _least_members(self) -> list[Endpoint]:
@@ -163,31 +175,33 @@ class MatchingSearch:
 
     def _random_steps(self, endpoints: list[Endpoint], objective: FloatArray) -> list[Endpoint]:
         """Return lower members that random steps find, across the set at first."""
-        lowest, reached = min(endpoints, key=lambda end: float(end[1] @ objective))
-        least_value = float(reached @ objective)
-        reach = 1.0
+        lowest_coefficients, reached_counts = min(
+            endpoints, key=lambda end: float(end[1] @ objective)
+        )
+        least_value = float(reached_counts @ objective)
+        step_reach = 1.0
         lower_members = []
-        for number in track(range(_STEPS), "Searching the confidence set", total=_STEPS):
-            nearby, log_odds = self.odds.found.core.members_near(
-                lowest, reach=reach, count=_MEMBERS_NEARBY, draw=number
+        for step_number in track(range(_STEPS), "Searching the confidence set", total=_STEPS):
+            nearby_coefficients, log_odds = self.odds.found.core.members_near(
+                lowest_coefficients, reach=step_reach, count=_MEMBERS_NEARBY, draw=step_number
             )
-            if not len(nearby):
+            if not len(nearby_coefficients):
                 break
-            reached_nearby = self.reached(log_odds)
-            values = reached_nearby @ objective
-            least = int(np.argmin(values))
-            reach *= _SHRINKS
-            if values[least] < least_value:
-                lowest = nearby[least]
-                least_value = float(values[least])
-                lower_members.append((lowest, reached_nearby[least]))
-                reach = min(1.0, reach * _GROWS / _SHRINKS)
+            counts_nearby = self.reached(log_odds)
+            objective_values = counts_nearby @ objective
+            least_index = int(np.argmin(objective_values))
+            step_reach *= _SHRINKS
+            if objective_values[least_index] < least_value:
+                lowest_coefficients = nearby_coefficients[least_index]
+                least_value = float(objective_values[least_index])
+                lower_members.append((lowest_coefficients, counts_nearby[least_index]))
+                step_reach = min(1.0, step_reach * _GROWS / _SHRINKS)
         return lower_members
 
     def _approximate_bound_at(self, endpoint: Endpoint) -> float:
         """Return what is roughly proved at a member, given what is reached there."""
-        _, reached = endpoint
-        return self.chosen.roughly_proved(self.whole_counts(reached))
+        _, reached_counts = endpoint
+        return self.chosen.proved(self.whole_counts(reached_counts), roughly=True)
 
 
 def least_of_searches(searches: Sequence[MatchingSearch]) -> list[LeastProved]:
@@ -199,7 +213,7 @@ def least_of_searches(searches: Sequence[MatchingSearch]) -> list[LeastProved]:
     least_of_search = dict[MatchingSearch, LeastProved]()
     largest_bound = 0.0
     for search in sorted(searches, key=lambda one: one.bound_at_estimate, reverse=True):
-        least = search.least_proved(above=largest_bound)
-        least_of_search[search] = least
-        largest_bound = max(largest_bound, least.bound)
+        least_proved = search.least_proved(above=largest_bound)
+        least_of_search[search] = least_proved
+        largest_bound = max(largest_bound, least_proved.bound)
     return [least_of_search[search] for search in searches]

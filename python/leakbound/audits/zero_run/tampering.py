@@ -78,45 +78,48 @@ class Tamper(Correction):
 
     def proof_at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """See `Correction.proof_at_known`."""
-        number = self.planned_number(game, game.examples, level)
-        guesses = self._likeliest_guesses(odds, game, number)
+        number_of_guesses = self.planned_number(game, game.examples, level)
+        guesses = self._likeliest_guesses(odds, game, number_of_guesses)
         tampering = _Tampering(correction=self, odds=odds, game=game, guesses=guesses, level=level)
-        effective = tampering.effective(odds.estimate)
-        toward_guesses = tampering.toward()
-        bound = tampering.bound(toward_guesses, effective)
-        standing_guesses = tampering.standing(bound)
-        tested = TestedGuesses(guesses=standing_guesses, theorem=self._theorem)
-        shift = replace(self.shift_of(game), effective=effective, bounds=tampering.bounds)
-        correct_standing = tampering.count(toward_guesses, bound)
-        best = Best(logit=bound, cut=number, successes=correct_standing)
+        effective_examples = tampering.effective_examples(odds.estimate)
+        toward_guesses = tampering.toward_guesses()
+        bound = tampering.tampered_bound(toward_guesses, effective_examples)
+        standing_guesses = tampering.tampered_guesses(bound)
+        tested_guesses = TestedGuesses(guesses=standing_guesses, theorem=self._theorem)
+        shift = replace(
+            self.shift_of(game), effective=effective_examples, bounds=tampering.bounds_of_replicates
+        )
+        correct_standing = tampering.standing_count(toward_guesses, bound)
+        best_cut = Best(logit=bound, cut=number_of_guesses, successes=correct_standing)
         return self.proof_of_guesses(
-            game, best, shift, tested, level=level, perfect=tampering.perfect
+            game, best_cut, shift, tested_guesses, level=level, perfect=tampering.perfect_bound
         )
 
     def proof_over_set(self, odds: OddsSet, game: ObservedGame, level: float) -> Proof:
         """See `Correction.proof_over_set`: what enough of all draws leave, at half the level."""
-        draw_level = odds.of_draw(level)
-        number = self.planned_number(game, game.examples, draw_level)
-        balanced_ranks = odds.balanced_ranks(game, number)
-        guesses = game.guessed(balanced_ranks, number)
+        draw_level = odds.level_of_draw(level)
+        number_of_guesses = self.planned_number(game, game.examples, draw_level)
+        guesses = game.guesses_in_order(
+            odds.balanced_rows(game, number_of_guesses), number_of_guesses
+        )
         correct_places = np.flatnonzero(game.right(guesses))
         correct_guesses = guesses.taken(correct_places)
         tampering = _TamperingOverSet(
             correction=self,
             odds=odds,
             game=game,
-            number=number,
-            correct=correct_guesses,
+            number_of_guesses=number_of_guesses,
+            correct_guesses=correct_guesses,
             level=draw_level,
         )
-        bound, epsilon = tampering.bound(tampering.least)
-        at_estimate, _ = tampering.bound(tampering.at_estimate)
-        fewest_standing, coefficients = tampering.lowest(epsilon)
+        bound, epsilon = tampering.bound_of_standing(tampering.fewest_standing)
+        at_estimate, _ = tampering.bound_of_standing(tampering.standing_at_estimate)
+        fewest_standing, coefficients = tampering.fewest_standing_found(epsilon)
         shift = replace(self.shift_of(game), coefficients=coefficients, at_estimate=at_estimate)
-        tested = TestedGuesses(guesses=guesses, theorem=self._theorem + AT_A_MEMBER)
-        standing = min(fewest_standing, tampering.at_estimate(epsilon))
-        best = Best(logit=bound, cut=number, successes=standing)
-        return self.proof_of_guesses(game, best, shift, tested, level=level)
+        tested_guesses = TestedGuesses(guesses=guesses, theorem=self._theorem + AT_A_MEMBER)
+        standing = min(fewest_standing, tampering.standing_at_estimate(epsilon))
+        best_cut = Best(logit=bound, cut=number_of_guesses, successes=standing)
+        return self.proof_of_guesses(game, best_cut, shift, tested_guesses, level=level)
 
     @property
     def _theorem(self) -> str:
@@ -138,29 +141,31 @@ class Tamper(Correction):
         """Whether f-DP is tampered with by e^-|λ|."""
         return self.of_family and self.variant == "paper"
 
-    def toward(self, odds: OddsBox, guesses: Guesses) -> FloatArray:
+    def toward_guesses(self, odds: OddsBox, guesses: Guesses) -> FloatArray:
         """Return Tλ of guesses at the worst log-odds, or |λ| in the published variant."""
         if self.variant == "directional":
-            return odds.toward(guesses)
-        return odds.largest[guesses.rows]
+            return odds.toward_guesses(guesses)
+        return odds.largest_log_odds[guesses.rows]
 
-    def survival(self, toward: FloatArray, epsilon: float) -> FloatArray:
+    def survival(self, toward_guesses: FloatArray, epsilon: float) -> FloatArray:
         """Return how likely each guess survives; f-DP is tampered with at ε = 0."""
-        excess_log_odds = np.maximum(toward, 0.0)
+        excess_log_odds = np.maximum(toward_guesses, 0.0)
         if self.as_published:
             return np.exp(-excess_log_odds)
         if self.of_family:
             epsilon = 0.0
         return survival(excess_log_odds, np.array(epsilon))
 
-    def _likeliest_guesses(self, odds: OddsBox, game: ObservedGame, number: int) -> Guesses:
+    def _likeliest_guesses(
+        self, odds: OddsBox, game: ObservedGame, number_of_guesses: int
+    ) -> Guesses:
         """Guess where a guess is likeliest to be right and to stand, unless asked otherwise.
 
         Bayes' rule at ε = 0, with scores beyond features as log-likelihood ratios: a function of
         scores and propensities alone.
         """
         if self.adversary != "residual":
-            return game.guessed(self.adversary_ranks(odds, game), number)
+            return game.guesses_by_rank(self.adversary_ranks(odds, game), number_of_guesses)
         log_likelihood_ratios = residual_scores(game.values, odds.estimate)
         posterior_log_odds = log_likelihood_ratios + odds.estimate
         rows = np.arange(game.examples)
@@ -168,19 +173,21 @@ class Tamper(Correction):
         def correct_and_standing(sign: int) -> FloatArray:
             """Return the probability that a guess of this sign is right and stands."""
             same_guesses = Guesses("ends", rows, np.full(rows.size, sign))
-            survival_probabilities = self.survival(self.toward(odds, same_guesses), epsilon=0.0)
+            survival_probabilities = self.survival(
+                self.toward_guesses(odds, same_guesses), epsilon=0.0
+            )
             return survival_probabilities * expit(sign * posterior_log_odds)
 
-        largest = correct_and_standing(1)
-        signs = np.ones(rows.size, dtype=np.int64)
-        order: PathOrder = "member"
+        largest_probability = correct_and_standing(1)
+        guessed_signs = np.ones(rows.size, dtype=np.int64)
+        guess_order: PathOrder = "member"
         if not game.one_sided:
-            order = "ends"
-            as_nonmember = correct_and_standing(-1)
-            signs[as_nonmember > largest] = -1
-            largest = np.maximum(largest, as_nonmember)
-        likeliest_rows = np.argsort(-largest, kind="stable")[:number]
-        return Guesses(order=order, rows=likeliest_rows, signs=signs[likeliest_rows])
+            guess_order = "ends"
+            as_nonmember_guess = correct_and_standing(-1)
+            guessed_signs[as_nonmember_guess > largest_probability] = -1
+            largest_probability = np.maximum(largest_probability, as_nonmember_guess)
+        likeliest_rows = np.argsort(-largest_probability, kind="stable")[:number_of_guesses]
+        return Guesses(order=guess_order, rows=likeliest_rows, signs=guessed_signs[likeliest_rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,42 +197,42 @@ class _TamperingOverSet:
     correction: Tamper
     odds: OddsSet
     game: ObservedGame
-    number: int
-    correct: Guesses
+    number_of_guesses: int
+    correct_guesses: Guesses
     level: float
 
-    def standing(self, log_odds: FloatArray, epsilon: float) -> int:
+    def standing_count(self, log_odds: FloatArray, epsilon: float) -> int:
         """Return how many correct guesses stand at log-odds, tampered with for an ε."""
-        correct_guesses = self.correct
+        correct_guesses = self.correct_guesses
         toward_guesses = log_odds[correct_guesses.rows] * correct_guesses.signs
         excess_log_odds = np.maximum(toward_guesses, 0.0)
         survival_probabilities = survival(excess_log_odds, np.array([epsilon]))
         return surviving_guesses(survival_probabilities, self.odds.draws_needed)
 
-    def lowest(self, epsilon: float) -> tuple[int, FloatArray]:
+    def fewest_standing_found(self, epsilon: float) -> tuple[int, FloatArray]:
         """Return the fewest that stand at a member found, and its coefficients."""
         core = self.odds.found.core
-        correct = self.correct
+        correct_guesses = self.correct_guesses
         _, coefficients, log_odds = core.least_surviving(
-            correct.rows, correct.signs, epsilon=epsilon
+            correct_guesses.rows, correct_guesses.signs, epsilon=epsilon
         )
-        return self.standing(log_odds, epsilon), coefficients
+        return self.standing_count(log_odds, epsilon), coefficients
 
-    def at_estimate(self, epsilon: float) -> int:
+    def standing_at_estimate(self, epsilon: float) -> int:
         """Return how many stand at the likeliest log-odds."""
-        return self.standing(self.odds.likeliest, epsilon)
+        return self.standing_count(self.odds.likeliest_log_odds, epsilon)
 
-    def least(self, epsilon: float) -> int:
+    def fewest_standing(self, epsilon: float) -> int:
         """Return how many stand at any member."""
-        fewest_found, _ = self.lowest(epsilon)
-        return min(fewest_found, self.at_estimate(epsilon))
+        fewest_found, _ = self.fewest_standing_found(epsilon)
+        return min(fewest_found, self.standing_at_estimate(epsilon))
 
-    def bound(self, count: Callable[[float], int]) -> tuple[float, float]:
+    def bound_of_standing(self, count: Callable[[float], int]) -> tuple[float, float]:
         """Return the bound that a count proves, and the ε whose tampering it was found with."""
         correction = self.correction
 
         def refuted(epsilon: float) -> float:
-            counts = (count(epsilon), self.number, self.game.examples)
+            counts = (count(epsilon), self.number_of_guesses, self.game.examples)
             return correction.bound_of_counts(self.game, counts, self.level)
 
         if correction.of_family:
@@ -263,69 +270,71 @@ class _Tampering:
     def _uniforms(self) -> FloatArray:
         return self.game.uniforms[self._correct_guesses.rows]
 
-    def toward(self) -> FloatArray:
+    def toward_guesses(self) -> FloatArray:
         """Return Tλ (or |λ|) of the correct guesses at the worst log-odds."""
-        return self.correction.toward(self.odds, self._correct_guesses)
+        return self.correction.toward_guesses(self.odds, self._correct_guesses)
 
-    def count(self, toward: FloatArray, epsilon: float) -> int:
+    def standing_count(self, toward_guesses: FloatArray, epsilon: float) -> int:
         """Return how many correct guesses survive, tampered with for an ε."""
-        return int(np.count_nonzero(self._survives(toward, epsilon)))
+        return int(np.count_nonzero(self._survives(toward_guesses, epsilon)))
 
-    def _survives(self, toward: FloatArray, epsilon: float) -> BoolArray:
+    def _survives(self, toward_guesses: FloatArray, epsilon: float) -> BoolArray:
         """Return which correct guesses survive, tampered with for an ε."""
-        survival_probabilities = self.correction.survival(toward, epsilon)
+        survival_probabilities = self.correction.survival(toward_guesses, epsilon)
         return self._uniforms < survival_probabilities
 
-    def standing(self, bound: float) -> Guesses:
+    def tampered_guesses(self, bound: float) -> Guesses:
         """Return the guesses, those that are dropped turned into wrong ones."""
         guesses = self.guesses
-        stands = np.zeros(guesses.rows.size, dtype=np.bool_)
-        stands[self._is_correct] = self._survives(self.toward(), bound)
+        is_standing = np.zeros(guesses.rows.size, dtype=np.bool_)
+        is_standing[self._is_correct] = self._survives(self.toward_guesses(), bound)
         correct_signs = self.game.signs[guesses.rows]
-        signs = np.where(stands, correct_signs, -correct_signs)
-        return replace(guesses, signs=signs)
+        guessed_signs = np.where(is_standing, correct_signs, -correct_signs)
+        return replace(guesses, signs=guessed_signs)
 
-    def bound(self, toward: FloatArray, effective: float) -> float:
+    def tampered_bound(self, toward_guesses: FloatArray, effective_examples: float) -> float:
         """Return the bound, given Tλ (or |λ|) of the correct guesses."""
         if self.correction.of_family:
-            standing = self.count(toward, epsilon=0.0)
-            counts = (standing, self.guesses.rows.size, effective)
+            standing = self.standing_count(toward_guesses, epsilon=0.0)
+            counts = (standing, self.guesses.rows.size, effective_examples)
             return self.correction.bound_of_counts(self.game, counts, self.level)
-        if effective not in self._proved:
-            self._proved[effective] = self._proved_by_count(effective)
-        proved_by_count = self._proved[effective]
+        if effective_examples not in self._proved:
+            self._proved[effective_examples] = self._bound_by_standing_count(effective_examples)
+        bound_by_count = self._proved[effective_examples]
 
         def refuted(epsilon: float) -> float:
-            standing = self.count(toward, epsilon)
-            return float(proved_by_count[standing])
+            standing = self.standing_count(toward_guesses, epsilon)
+            return float(bound_by_count[standing])
 
         return smallest_epsilon_left(refuted)
 
-    def _proved_by_count(self, effective: float) -> FloatArray:
+    def _bound_by_standing_count(self, effective_examples: float) -> FloatArray:
         """Return what each number of correct guesses proves: more of them refute no less."""
         form: TailBound = "exact"
         if self.correction.variant == "paper":
             form = "zero_run"
         guesses = self.guesses.rows.size
-        proved = []
-        for correct in range(self._uniforms.size + 1):
-            counts = (correct, guesses, effective)
-            proved.append(self.correction.bound_of_counts(self.game, counts, self.level, form))
-        return np.maximum.accumulate(proved)
+        proved_by_count = []
+        for correct_count in range(self._uniforms.size + 1):
+            counts = (correct_count, guesses, effective_examples)
+            proved_by_count.append(
+                self.correction.bound_of_counts(self.game, counts, self.level, form)
+            )
+        return np.maximum.accumulate(proved_by_count)
 
-    def bounds(self, draws: FloatArray) -> FloatArray:
+    def bounds_of_replicates(self, draws: FloatArray) -> FloatArray:
         """Return the bound under each row of log-odds of all examples."""
         correct_guesses = self._correct_guesses
         log_odds_of_correct = draws[:, correct_guesses.rows]
         toward_guesses = np.abs(log_odds_of_correct)
         if self._is_directional:
             toward_guesses = log_odds_of_correct * correct_guesses.signs
-        step = self._rounding_step
+        rounding_step = self._rounding_step
         bounds = []
-        for log_odds, toward in zip(draws, toward_guesses, strict=True):
+        for log_odds, toward_of_draw in zip(draws, toward_guesses, strict=True):
             # rounded up, so that replicates share bounds
-            rounded_up = -(-self.effective(log_odds) // step) * step
-            bounds.append(self.bound(toward, rounded_up))
+            rounded_up = -(-self.effective_examples(log_odds) // rounding_step) * rounding_step
+            bounds.append(self.tampered_bound(toward_of_draw, rounded_up))
         return np.array(bounds)
 
     @property
@@ -340,7 +349,7 @@ class _Tampering:
         """Whether failures are rarer where |λ| is large, which counts only if |λ| is no limit."""
         return isinstance(self.correction.claim, ApproxDP) and self._is_directional
 
-    def effective(self, log_odds: FloatArray) -> float:
+    def effective_examples(self, log_odds: FloatArray) -> float:
         """Return Σ 2 min(π, 1 - π) for (ε, δ)-DP and the paper's tampering of f-DP, else m.
 
         Where |λ| stands for Tλ, it is m: that is safe if |λ| is too large, and the sum is not.
@@ -358,16 +367,18 @@ class _Tampering:
         # rounded up to a whole number, so that replicates share bounds
         return float(math.ceil(effective_shares.sum()))
 
-    def perfect(self) -> float:
+    def perfect_bound(self) -> float:
         """Return the bound of an attack that guesses right where tampering drops least."""
         rows = self.game.guessable
         correct_guesses = Guesses(self.guesses.order, rows, self.game.signs[rows])
-        toward_guesses = self.correction.toward(self.odds, correct_guesses)
+        toward_guesses = self.correction.toward_guesses(self.odds, correct_guesses)
         excess_log_odds = np.maximum(toward_guesses, 0.0)
-        easiest = np.argsort(excess_log_odds, kind="stable")[: self.guesses.rows.size]
-        easiest_guesses = correct_guesses.taken(easiest)
-        perfect = replace(self, guesses=easiest_guesses, _proved={})
-        return perfect.bound(perfect.toward(), self.effective(self.odds.estimate))
+        easiest_places = np.argsort(excess_log_odds, kind="stable")[: self.guesses.rows.size]
+        easiest_guesses = correct_guesses.taken(easiest_places)
+        perfect_tampering = replace(self, guesses=easiest_guesses, _proved={})
+        return perfect_tampering.tampered_bound(
+            perfect_tampering.toward_guesses(), self.effective_examples(self.odds.estimate)
+        )
 
 
 _THEOREM = (
@@ -393,9 +404,9 @@ class Composition(Correction):
     def proof_at_known(self, odds: OddsBox, game: ObservedGame, level: float) -> Proof:
         """See `Correction.proof_at_known`."""
         self._refuse_unsupported()
-        largest_shift = float(odds.largest.max())
+        largest_shift = float(odds.largest_log_odds.max())
         values = self.adversary_ranks(odds, game)
-        ranks = distinct_ranks(values, odds.ties(game))
+        ranks = distinct_ranks(values, odds.tie_order(game))
         if game.one_sided and not isinstance(self.claim, PureDP):
             return self._planned_guesses_less_shift(game, ranks, level, largest_shift)
         cuts = self.cuts
@@ -408,7 +419,7 @@ class Composition(Correction):
         """See `Correction.proof_over_set`: the largest |log-odds| of any member counts."""
         self._refuse_unsupported()
         largest_shift = odds.found.core.largest_shift()
-        ranks = distinct_ranks(game.values, odds.ties(game))
+        ranks = distinct_ranks(game.values, odds.tie_order(game))
         if isinstance(self.claim, PureDP) and self.cuts is None:
             fair = self.proof_as_fair_coins(ranks, game, level, cuts=None)
             total = fair.bound
@@ -418,7 +429,7 @@ class Composition(Correction):
             best = proof.best
             total = self._without_shift(game, best.successes, best.cut, level)
         assert proof.shift is not None
-        largest_estimated_shift = float(np.abs(odds.likeliest).max())
+        largest_estimated_shift = float(np.abs(odds.likeliest_log_odds).max())
         shift = replace(
             proof.shift,
             at_estimate=self._less_shift(total, largest_estimated_shift),
@@ -494,7 +505,7 @@ class Composition(Correction):
     ) -> Proof:
         """Take shift off what a planned number of guesses proves."""
         number = self.planned_number(game, game.examples, level)
-        guesses = game.guessed(ranks, number)
+        guesses = game.guesses_by_rank(ranks, number)
         correct = int(game.right(guesses).sum())
         total = self._without_shift(game, correct, number, level)
         bound = self._less_shift(total, largest_shift)
