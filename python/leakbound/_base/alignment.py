@@ -99,6 +99,10 @@ class ExampleOrder:
         ids_of_scores = _carried_ids(values, name)
         if ids_of_scores is None:
             return values
+        return self._scores_with_ids(ids_of_scores, values, name)
+
+    def _scores_with_ids(self, ids_of_scores: _Ids, values: Data, name: str) -> Data:
+        """Return scores that carry ids in the order of the examples."""
         if not self._has_given_ids:
             self._ids_of_scores = ids_of_scores
             return self.placed(values, name)
@@ -135,12 +139,16 @@ class ExampleOrder:
         """
         if not copies:
             refuse_copies(member)
-        rows_in_order = None
         ids_of_membership = _carried_ids(member, "member")
         if ids_of_membership is not None:
-            rows_in_order = self._rows_with_ids(ids_of_membership)
-        elif self._ids_of_scores is not None:
+            return self._membership_with_ids(ids_of_membership, member, examples)
+        if self._ids_of_scores is not None:
             _refuse_shuffled_index(self._ids_of_scores)
+        return check_membership(member, examples)
+
+    def _membership_with_ids(self, ids: _Ids, member: MemberInput, examples: int) -> BoolArray:
+        """Return membership that carries ids in the order of the examples."""
+        rows_in_order = self._rows_with_ids(ids)
         if rows_in_order is None:
             return check_membership(member, examples)
         membership_as_given = membership_vector(member)

@@ -117,15 +117,18 @@ def choice(value: object, name: str, allowed: object) -> None:
 
 def instance(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> None:
     """Check that an option is an object of one of some types."""
-    if isinstance(value, types):
-        return
+    if not isinstance(value, types):
+        raise InputTypeError(_message_about_class(value, name, types), option=name)
+
+
+def _message_about_class(value: object, name: str, types: type[T] | tuple[type[T], ...]) -> str:
+    """Say that an option is an object of another class, and what to pass."""
     allowed_classes = types
     if isinstance(allowed_classes, type):
         allowed_classes = (allowed_classes,)
     listed_classes = ", ".join(f"{allowed.__name__}(...)" for allowed in allowed_classes)
     advice = object_in_place_of(value, name, allowed_classes)
-    message = f"{name} must be one of {listed_classes}, got {shown(value)}{advice}"
-    raise InputTypeError(message, option=name)
+    return f"{name} must be one of {listed_classes}, got {shown(value)}{advice}"
 
 
 def complement(confidence: float) -> float:
@@ -289,12 +292,17 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
             stored_scores, scores=scores, float_scores=float_scores, name=name
         )
     if np.isnan(float_scores.min()):
-        nan_rows = np.flatnonzero(np.isnan(float_scores))
-        raise InputError(
-            f"{name} must not be NaN, but {nan_rows.size} of {float_scores.size} are, at "
-            f"{_listed_rows(nan_rows)}; drop these examples or repair the score"
-        )
+        raise InputError(_message_about_nan(float_scores, name))
     return float_scores
+
+
+def _message_about_nan(scores: FloatArray, name: str) -> str:
+    """Say which scores are NaN, and what to do."""
+    nan_rows = np.flatnonzero(np.isnan(scores))
+    return (
+        f"{name} must not be NaN, but {nan_rows.size} of {scores.size} are, at "
+        f"{_listed_rows(nan_rows)}; drop these examples or repair the score"
+    )
 
 
 def check_features(
@@ -465,22 +473,26 @@ def _array_of_kinds(values: ArrayInput, name: str, kinds: str) -> GenericArray:
         array = array_of(values, name=name, exact="O" in kinds)
     if array.dtype.kind == "O" and "O" not in kinds and array.size and array.ndim:
         array = _doubles_of_objects(array, name=name)
-    is_allowed = array.dtype.kind in kinds
-    if not is_allowed and "O" in kinds:
-        raise InputTypeError(
-            f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
-            f"place, for example numpy.unique({name}, return_inverse=True)[1]"
-        )
-    if not is_allowed:
-        raise InputTypeError(
-            f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
-            f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
-        )
+    if array.dtype.kind not in kinds:
+        raise InputTypeError(_message_about_dtype(array, name, kinds))
     if array.dtype == np.bool_:
         # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
         flags: BoolArray = array.view(np.uint8) != 0
         return flags
     return array
+
+
+def _message_about_dtype(array: AnyArray, name: str, kinds: str) -> str:
+    """Say that an array holds values of a kind that is not read, and what to pass."""
+    if "O" in kinds:
+        return (
+            f"{name} must hold numbers or text, got dtype {array.dtype}: pass numbers in their "
+            f"place, for example numpy.unique({name}, return_inverse=True)[1]"
+        )
+    return (
+        f"{name} must hold real numbers, got dtype {array.dtype}; encode categories as "
+        f"numbers, or convert it, for example with numpy.asarray({name}, dtype=float)"
+    )
 
 
 def _doubles_of_objects(objects: AnyArray, name: str) -> AnyArray:

@@ -26,10 +26,15 @@ def check_unit(unit: object) -> str:
 def unit_of(drawn: object, unit: str | None, *, grouped: bool) -> str:
     """Return what is drawn: as stated, as a plan has it, a user with groups, or an example."""
     planned_unit = str(getattr(drawn, "unit", "example"))
-    if unit is None and grouped and planned_unit == "example":
+    if unit is not None:
+        return _stated_unit(unit, planned_unit)
+    if grouped and planned_unit == "example":
         return "user"
-    if unit is None:
-        return planned_unit
+    return planned_unit
+
+
+def _stated_unit(unit: str, planned_unit: str) -> str:
+    """Return what is drawn as stated, unless a plan has another unit."""
     stated_unit = check_unit(unit)
     if planned_unit not in {"example", stated_unit}:
         raise OptionError(
@@ -45,6 +50,11 @@ def copies_of(drawn: object, copies: int | None) -> int:
     planned_copies = int(getattr(drawn, "copies", 1))
     if copies is None:
         return planned_copies
+    return _stated_copies(copies, planned_copies)
+
+
+def _stated_copies(copies: int, planned_copies: int) -> int:
+    """Return how often each member was inserted as stated, unless a plan says otherwise."""
     stated_copies = integer(copies, name="copies", least=1)
     if planned_copies not in {1, stated_copies}:
         raise OptionError(

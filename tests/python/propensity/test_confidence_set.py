@@ -120,7 +120,7 @@ def test_guesses_are_balanced_against_features() -> None:
 
     noisy = game.log_odds + np.random.default_rng(6).normal(size=2000)
     tested = over_set(noisy, ConfidenceSet.fit(game.features, game.member), claim=PureDP())
-    residuals = tested.odds.balanced(tested.game, weights, 2000)
+    residuals = tested.odds.balanced_scores(tested.game, weights, 2000)
     assert lean(residuals) < 0.02 * lean(noisy)
 
 
