@@ -157,10 +157,13 @@ def encode(value: Any) -> JsonValue:
         for stored_field in stored_fields(value):
             field_value = getattr(value, stored_field.name)
             if not _is_left_out(field_value, stored_field):
-                json_object[_public_name(stored_field)] = encode(field_value)
+                # A lazy value is in a private field, and is stored under its public name.
+                json_object[stored_field.name.lstrip("_")] = encode(field_value)
         return json_object
     if isinstance(value, float):
-        return _json_of_float(value)
+        if math.isfinite(value):
+            return float(value)
+        return _json_of_not_finite(value)
     if callable(value):
         return getattr(value, "__qualname__", type(value).__name__)
     json_value: JsonValue = value
@@ -180,13 +183,11 @@ def _public_name(stored_field: Field[object]) -> str:
     return stored_field.name.lstrip("_")
 
 
-def _json_of_float(value: float) -> float | str | None:
-    """Return a finite number, the name of an infinite one, or None for NaN."""
+def _json_of_not_finite(value: float) -> str | None:
+    """Return the name of an infinite number, or None for NaN."""
     if math.isnan(value):
         return None
-    if math.isinf(value):
-        return str(float(value))
-    return float(value)
+    return str(float(value))
 
 
 def parsed(text: str) -> Any:

@@ -93,7 +93,7 @@ def _too_few_to_pair(examples: int, options: ZeroRunOptions) -> str:
 def features_of(
     examples: AlignedScores, options: ZeroRunOptions, encoding: Encoding | None = None
 ) -> FeatureTable:
-    """Return the features of examples, as a model needs them that learnt from such a table."""
+    """Return the features of examples, in the columns that the model was fitted to."""
     if options.features is None:
         message = "a propensity model needs the features of the audited examples: {features=}"
         raise OptionError(Message(message))
