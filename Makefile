@@ -5,8 +5,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Processes of the Python tests and of the long validity suite, which goes on where it was interrupted.
 WORKERS ?= 2
-# A file's tests stay together, for what they set up once. Files go out in the order of their names:
-# by number of tests, those of few long tests would be last, and one process would wait for the other.
+# A file's tests stay together, for what they set up once. Files go out in the order of
+# tests/python/conftest.py, long ones first: a long one at the end would leave one process waiting.
 PYTEST  := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Without a GPU, this saves 4 GB: make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
 # An index, or a folder of wheels. Then torch comes from there alone, and torch is all that does.
@@ -17,6 +17,8 @@ TORCH_FROM  := $(if $(TORCH_INDEX),$(if $(wildcard $(TORCH_INDEX)),--no-index --
 # Each target is one command: none of them starts a make that would share its jobs.
 unexport MAKEFLAGS MFLAGS
 export CARGO_TERM_COLOR ?= never
+# Tests start hundreds of processes, which would each compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
 

@@ -44,6 +44,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long files first: one at the end would leave a process waiting for the other."""
+    items.sort(key=lambda item: item.path.parent.name != "validity")
+
+
 Game = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 

@@ -63,8 +63,9 @@ class Density:
             for number, line in enumerate(text.splitlines(), 1)
             if line.strip() and not line.strip().startswith("#")
         }
+        every_node = list(ast.walk(tree))
         ignored: set[ast.AST] = set()
-        for node in ast.walk(tree):
+        for node in every_node:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 ignored.add(node)
                 code -= lines_of(node)
@@ -73,7 +74,7 @@ class Density:
                 code -= lines_of(docstring)
 
         per_line: Counter[int] = Counter()
-        for node in ast.walk(tree):
+        for node in every_node:
             if isinstance(node, ast.expr | ast.stmt) and node not in ignored:
                 per_line[node.lineno] += 1
             place = f"{name}:{getattr(node, 'lineno', 0)}"
@@ -86,7 +87,7 @@ class Density:
             elif isinstance(node, Function):
                 self.functions[f"{place} {node.name}"] = size_of(node, ignored)
         self.named[name] = [
-            node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.ClassDef)
+            node for node in every_node if isinstance(node, ast.Name | ast.ClassDef)
         ]
         self.lines += len(code)
         self.heavy += sum(nodes > HEAVY for nodes in per_line.values())

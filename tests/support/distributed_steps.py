@@ -1,11 +1,13 @@
-"""One of two processes that train together, on gloo: their step is probed, and their run watched.
+"""Two processes that train together, on gloo: their step is probed, and their run watched.
 
-python tests/support/distributed_steps.py RANK MEET OUT
+python tests/support/distributed_steps.py FOLDER
 
-MEET is a file that both processes share. What each found is written to OUT as JSON.
+Processes meet at a file of the folder, and what each found is written there as JSON. Both are forks
+of one process, as importing torch and opacus takes longer than a probe.
 """
 
 import json
+import multiprocessing
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -189,10 +191,10 @@ def _sharded() -> tuple[Any, Any]:
     return model, optimizer
 
 
-def main(rank: int, meet: str) -> dict[str, Any]:
+def _found_by(rank: int, folder: Path) -> dict[str, Any]:
     """Probe and watch right runs and faulty ones."""
     distributed.init_process_group(
-        "gloo", init_method=f"file://{meet}", rank=rank, world_size=PROCESSES
+        "gloo", init_method=f"file://{folder / 'meet'}", rank=rank, world_size=PROCESSES
     )
     ghost = {"grad_sample_mode": "ghost", "criterion": nn.CrossEntropyLoss()}
     norms: dict[str, Any] = {"max_grad_norm": [0.5] * 4}
@@ -210,7 +212,24 @@ def main(rank: int, meet: str) -> dict[str, Any]:
     return found
 
 
-if __name__ == "__main__":
+def _write_found(rank: int, folder: Path) -> None:
     with quiet_opacus():
-        found = main(int(sys.argv[1]), sys.argv[2])
-    Path(sys.argv[3]).write_text(json.dumps(found), encoding="utf-8")
+        found = _found_by(rank, folder)
+    (folder / f"found-{rank}").write_text(json.dumps(found), encoding="utf-8")
+
+
+def main(folder: Path) -> int:
+    """Run both processes, and return how many of them failed."""
+    forks = multiprocessing.get_context("fork")
+    processes = [
+        forks.Process(target=_write_found, args=(rank, folder)) for rank in range(PROCESSES)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return sum(process.exitcode != 0 for process in processes)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

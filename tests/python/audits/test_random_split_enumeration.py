@@ -156,17 +156,27 @@ Law = dict[tuple[tuple[int, ...], tuple[bool, ...]], float]
 """Confidence of each guess by rank, 0 for none, and whether it is right; with its probability."""
 
 
-def guesses(row: np.ndarray) -> Iterator[tuple[Any, float]]:
+def confidences(differences: np.ndarray) -> Any:
+    """Return, for each row, the rank of each difference by its size, equal ones alike: 0 for 0."""
+    sizes = np.abs(np.column_stack([np.zeros(len(differences)), differences]))
+    order = np.argsort(sizes, axis=1)
+    sizes = np.take_along_axis(sizes, order, axis=1)
+    larger = sizes[:, 1:] > sizes[:, :-1]
+    ranks = np.zeros(sizes.shape, dtype=int)
+    np.put_along_axis(ranks, order[:, 1:], np.cumsum(larger, axis=1), axis=1)
+    return ranks[:, 1:].tolist()
+
+
+def guesses(size: list[int], right: list[bool]) -> Iterator[tuple[Any, float]]:
     """Yield what an audit sees of differences, with its share.
 
     Which of two equal ones stands first is a coin, and so whether it is the member.
     """
-    size = np.unique(np.abs([0.0, *row]), return_inverse=True)[1][1:]
-    equal = row == 0
-    for coins in itertools.product((False, True), repeat=int(equal.sum())):
-        right = row > 0
-        right[equal] = coins
-        yield (tuple(size.tolist()), tuple(right.tolist())), 0.5 ** len(coins)
+    equal = [i for i, rank in enumerate(size) if rank == 0]
+    for coins in itertools.product((False, True), repeat=len(equal)):
+        for i, coin in zip(equal, coins, strict=True):
+            right[i] = coin
+        yield (tuple(size), tuple(right)), 0.5 ** len(coins)
 
 
 @cache
@@ -181,8 +191,9 @@ def law(split: Split, mechanism: Mechanism, attack: Attack) -> Law:
         for members, others in matchings:
             turn = np.argsort(np.minimum(members, others))
             apart = values[:, members[turn]] - values[:, others[turn]]
-            for row, chance in zip(apart, outcomes.values(), strict=True):
-                for key, share in guesses(row):
+            seen = zip(confidences(apart), (apart > 0).tolist(), outcomes.values(), strict=True)
+            for size, right, chance in seen:
+                for key, share in guesses(size, right):
                     likely = share * chance / len(matchings) / len(subsets)
                     found[key] = found.get(key, 0.0) + likely
     return found
@@ -307,12 +318,15 @@ def rejection(split: Split, scores: np.ndarray, request: Request, truth: float) 
     even = stretched(scores)
     rates = []
     for subset in split.subsets():
-        found = []
+        rows = []
         for members, others in split.matchings(subset):
             turn = np.argsort(np.minimum(members, others))
-            row = even[members[turn]] - even[others[turn]]
-            found += [share * refutes(bound(request, *key), truth) for key, share in guesses(row)]
-        rates.append(math.fsum(found) / len(list(split.matchings(subset))))
+            rows.append(even[members[turn]] - even[others[turn]])
+        apart, found = np.array(rows), list[float]()
+        for size, right in zip(confidences(apart), (apart > 0).tolist(), strict=True):
+            seen = guesses(size, right)
+            found += [share * refutes(bound(request, *key), truth) for key, share in seen]
+        rates.append(math.fsum(found) / len(rows))
     return np.array(rates)
 
 

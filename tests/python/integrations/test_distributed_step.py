@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,22 +16,16 @@ from dp_step_models import NOISE
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """Return what both processes found."""
     folder = tmp_path_factory.mktemp("gloo")
-    processes = [
-        subprocess.Popen(
-            [
-                *(sys.executable, distributed_steps.__file__, str(rank)),
-                *(str(folder / "meet"), str(folder / f"found-{rank}")),
-            ],
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        for rank in range(distributed_steps.PROCESSES)
-    ]
-    for process in processes:
-        _, error = process.communicate(timeout=300)
-        assert process.returncode == 0, error
-    files = sorted(Path(folder).glob("found-*"))
+    run = subprocess.run(
+        [sys.executable, distributed_steps.__file__, folder],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=300,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert run.returncode == 0, run.stderr
+    files = sorted(folder.glob("found-*"))
     return [json.loads(one.read_text(encoding="utf-8")) for one in files]
 
 

@@ -5,13 +5,16 @@ Examples in docstrings are separate tests, which pytest collects from the packag
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+import leakbound.report.page as page_of_reports
 from leakbound.cli.commands import program
+from leakbound.report.description import Figure
 from page_examples import EXAMPLE, renewed, set_out
 
 ROOT = Path(__file__).parents[3]
@@ -22,6 +25,23 @@ PAGES = {
 OPTIONAL = {"lightning", "opacus", "pandas", "sklearn", "torch"}
 # Each recipe of these pages runs in its own process: integrations/test_tally_engines.py.
 ENGINES = {"docs/guides/engines.md"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def drawn_once() -> Iterator[None]:
+    """Draw each kind of figure on one page: it takes a fifth of a second, and pages show none."""
+    drawn: dict[tuple[str, str], str] = {}
+    draw = page_of_reports.svg
+
+    def svg(figure: Figure, **how: Any) -> str:
+        kind = figure.name, figure.title
+        if kind not in drawn:
+            drawn[kind] = draw(figure, **how)
+        return drawn[kind]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page_of_reports, "svg", svg)
+        yield
 
 
 @pytest.mark.parametrize(
