@@ -244,9 +244,9 @@ def _tree_predictions(
     """Return what trees predict of each fold: nothing where they are of no use for the first."""
     predictions = np.zeros(scores.size)
     for number in range(_FOLDS):
-        random_state = Purpose.BEYOND_FEATURES_TREES.derived(seed, bits=32)
         tree_regressor = ensembles().HistGradientBoostingRegressor(
-            **_TREE_OPTIONS, random_state=random_state
+            **_TREE_OPTIONS,
+            random_state=Purpose.BEYOND_FEATURES_TREES.derived(seed, bits=32),
         )
         is_held_out = fold_numbers == number
         tree_regressor.fit(standardised_features[~is_held_out], scores[~is_held_out])
