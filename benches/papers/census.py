@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound.generators import Samples
 from streams import generator

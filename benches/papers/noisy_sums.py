@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.simulate import Game
 from streams import generator

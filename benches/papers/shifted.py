@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound.torch import score
 from leakbound.torch.device import reproducible
 from real_data import Table, census_income, fashion_mnist

@@ -24,7 +24,7 @@ from leakbound._base import shares
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.split_challenge import CONTRADICTED_BELOW, Challenge, bets, challenge
-from leakbound.propensity import likeness, split_views, surprise
+from leakbound.propensity import likeness, split_views
 from one_part import MISTAKES, RIGHT, Parts
 from real_data import ADULT, FOLDER, adult
 
@@ -43,7 +43,7 @@ def p_values(parts: Parts, seed: int) -> dict[str, float]:
     rows_by_likelihood = likeness.in_order(likelihoods, rng)
     findings["usual"] = split_views.at_ends(rows_by_likelihood, split, rng)
     if parts.labels is not None:
-        surprises = surprise.surprising(parts.rows, parts.labels, rng)
+        surprises = likeness.surprising(parts.rows, parts.labels, rng)
         assert surprises is not None
         (rows_with_surprise,) = np.nonzero(~np.isnan(surprises))
         order_of_surprise = likeness.in_order(surprises[rows_with_surprise], rng)
@@ -98,7 +98,7 @@ def nulls(games: int) -> None:
     """
     rng = np.random.default_rng(7)
     games_per_table = 25
-    learn_surprises = surprise.surprising
+    learn_surprises = likeness.surprising
     withheld = Counter[str]()
     small_p_values = Counter[str]()
     for game in range(games):
@@ -110,7 +110,7 @@ def nulls(games: int) -> None:
             labels = (noisy_feature > 0).astype(np.int64)
             strata = rng.integers(0, 2, size=120)
             surprises = learn_surprises(features, labels, np.random.default_rng(game))
-            surprise.surprising = lambda *_, known=surprises: known
+            likeness.surprising = lambda *_, known=surprises: known
         member = rng.permutation(120) < rng.integers(50, 75)
         challenged = challenged_split(member, strata, features, labels, seed=game)
         for finding in challenged.findings:

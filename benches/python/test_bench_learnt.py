@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound.claims import Claim
 from validity.nuisance import Setting, gaussian, learnt, people, response
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from leakbound._base.odds import expit, logit
+from leakbound._base.numerics import expit, logit
 from leakbound._base.streams import SCHEME
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits import Panoramia, ZeroRun

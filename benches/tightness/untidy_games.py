@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 import leakbound as lb
-from leakbound._base.odds import expit, logit
+from leakbound._base.numerics import expit, logit
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.propensity import LogisticPropensity
 from leakbound.simulate import Game

@@ -18,7 +18,7 @@ from leakbound._base.types import Relation, Verdict
 from leakbound.errors import OptionError
 from leakbound.report.description import Description
 from leakbound.results.base import Result
-from leakbound.results.risks import Risks
+from leakbound.results.synthetic import Risks
 
 if TYPE_CHECKING:
     from _pytest.nodes import Item

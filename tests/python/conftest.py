@@ -13,7 +13,7 @@ from hypothesis import settings
 from numpy.typing import NDArray
 
 from command_line import BASELINE, MEMBER, SCORE, csv_text
-from leakbound.propensity import falsification, surprise
+from leakbound.propensity import falsification, likeness
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # before matplotlib is imported: there is no screen
 settings.register_profile("leakbound", deadline=None, derandomize=True, max_examples=100)
@@ -76,7 +76,7 @@ def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
         return sceptics
 
     monkeypatch.setattr(falsification, "default_sceptics", smaller)
-    monkeypatch.setattr(surprise, "_TREES_OF_FOREST", 25)
+    monkeypatch.setattr(likeness, "_TREES_OF_FOREST", 25)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits.road import Request
 from leakbound.audits.zero_run.audit import correction_of
@@ -24,7 +24,7 @@ from leakbound.audits.zero_run.options import CorrectionChoice, ZeroRunOptions
 from leakbound.audits.zero_run.search import MatchingSearch
 from leakbound.claims import Claim
 from leakbound.cuts import Fixed, Proof
-from leakbound.cuts.shift import Shift
+from leakbound.cuts.policy import Shift
 from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.stats import poisson_binomial_epsilon
 

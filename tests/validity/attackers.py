@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import FloatArray
 from leakbound.claims import PureDP
 from leakbound.cuts import Fixed

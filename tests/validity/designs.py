@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits import Coins, Panoramia, Stream, ZeroRun, audit
 from leakbound.claims import PureDP

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.stats import chi2
 
+from leakbound.audits.dp_sgd.audit import audit_noise
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed, Recorder
-from leakbound.audits.dp_sgd.noise import audit_noise
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, possible_examples
 from validity.lengths import COSTLY, FUTILE
 from validity.streams import stream

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.odds import expit, logit
+from leakbound._base.numerics import expit, logit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import ZeroRun, audit
 from leakbound.claims import Claim, GaussianDP, PureDP

@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import BoolArray, FloatArray
 from noisy_sums import noisy_sum
 from validity.games import reports

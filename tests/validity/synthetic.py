@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.attacks.synthetic import Tables, density_ratio
 from leakbound.audits import RandomSplit, audit, audit_synthetic

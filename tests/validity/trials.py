@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import leakbound as lb
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits.designs import audit_of
 from leakbound.claims import FAMILIES, ApproxDP, Claim, PureDP

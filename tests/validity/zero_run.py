@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import Correction, SidesChoice
 from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.formatting import listed_first, shortened
-from leakbound._base.hints import object_in_place_of
+from leakbound._base.messages import object_in_place_of
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.types import (
     AnyArray,

@@ -1,4 +1,4 @@
-"""Classes of examples: one column of labels, from whatever holds it."""
+"""Classes, strata and groups: one column of labels, from whatever holds it."""
 
 from collections import defaultdict
 from itertools import count
@@ -6,9 +6,9 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.checks import shown
+from leakbound._base.checks import check_length, shown, vector
 from leakbound._base.reading import array_of, columns_of, refuse_masked
-from leakbound._base.types import AnyArray, Data, IntArray
+from leakbound._base.types import AnyArray, ArrayInput, Data, GenericArray, IntArray
 from leakbound.errors import InputError, InputTypeError
 
 # Codes of the dtypes of labels: booleans, numbers, text, objects and dates.
@@ -125,3 +125,38 @@ def missing_of(labels: AnyArray, name: str) -> NDArray[np.bool_]:
                 ) from None
             is_missing[row] = True
     return is_missing
+
+
+def by_first_row(
+    codes: GenericArray,
+) -> tuple[GenericArray, IntArray, IntArray]:
+    """Return the names of strata or groups, their first rows, and which of them each row is in.
+
+    They are in the order of these rows, so that names have no part in what a seed draws.
+    """
+    names, first_rows, code_of_row = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first_rows)
+    place_in_order = np.argsort(order)
+    return names[order], first_rows[order], place_in_order[code_of_row]
+
+
+def check_codes(
+    values: ArrayInput,
+    examples: int,
+    name: str,
+    cure: str = "give each example one, unique if necessary",
+) -> GenericArray:
+    """Read strata or groups: numbers or text, one for each example, none missing."""
+    codes = vector(values, name=name, kinds="biufSUO")
+    check_length(codes, examples=examples, name=name)
+    is_missing = missing_of(codes, name=name)
+    if is_missing.any():
+        first_row = int(is_missing.argmax())
+        raise InputTypeError(f"{name} is missing at row {first_row}: {cure}")
+    try:
+        np.unique(codes)
+    except TypeError:
+        raise InputTypeError(
+            f"{name} must be all numbers or all text, got a mixture that cannot be compared"
+        ) from None
+    return codes

@@ -6,15 +6,18 @@ when something is read: its parser keeps the last of two values of one name and 
 infinite, and its writer spells floats with other digits than Python does.
 """
 
+import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
 from typing import (
+    IO,
     TYPE_CHECKING,
     Annotated,
     Any,
@@ -25,6 +28,7 @@ from typing import (
     Self,
     TypeVar,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -34,7 +38,7 @@ import numpy as np
 
 from leakbound._base.files import write_text
 from leakbound._base.types import InWords, JsonObject, JsonValue, Named, PathInput
-from leakbound.errors import FormatError, LeakboundError
+from leakbound.errors import FormatError, InputTypeError, LeakboundError, OptionError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -405,3 +409,104 @@ def _function_stored_by_name(name: str) -> Callable[..., Any]:
 
     refuse_call.__qualname__ = name
     return refuse_call
+
+
+# Of the longest integer, which is a seed from the system's entropy.
+_MOST_BITS = 128
+# Levels of nesting: a protocol has two or three.
+_MOST_LEVELS = 30
+
+
+def canonical_json(value: JsonValue) -> bytes:
+    """Return the only spelling of a value as JSON."""
+    text = json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
+    return text.encode("ascii")
+
+
+# Types of JSON, without those derived from them
+_JSON_TYPES = (NoneType, bool, int, float, str)
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of bytes, in 64 hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_digest(text: object) -> bool:
+    """Return whether this is a SHA-256 in 64 hexadecimal digits of lower case."""
+    return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
+
+
+def digest(file: IO[bytes]) -> str:
+    """Return the SHA-256 of a file from here to its end, read block by block."""
+    return hashlib.file_digest(cast("Any", file), "sha256").hexdigest()
+
+
+def plain(value: object, name: str, depth: int = 0) -> JsonValue:
+    """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it."""
+    if depth > _MOST_LEVELS:
+        option, _, _ = name.partition(".")
+        raise OptionError(f"{option} is nested more than {_MOST_LEVELS} deep")
+    if isinstance(value, dict):
+        plain_table: JsonObject = {}
+        for key in value:
+            if not isinstance(key, str):
+                raise InputTypeError(f"{name} has the name {key!r:.60}, which is not text")
+        for key, element in value.items():
+            plain(key, name)
+            plain_table[key] = plain(element, name=f"{name}.{key:.60}", depth=depth + 1)
+        return plain_table
+    if isinstance(value, list | tuple):
+        plain_elements: list[JsonValue] = []
+        for position, element in enumerate(value):
+            plain_elements.append(plain(element, name=f"{name}[{position}]", depth=depth + 1))
+        return plain_elements
+    if not isinstance(value, _JSON_TYPES) or type(value) not in _JSON_TYPES:
+        raise InputTypeError(
+            f"{name} is of type {type(value).__name__}: give text, a number, true or false, a "
+            "list or a table (a date goes as text)"
+        )
+    _check_json_value(value, name)
+    return value
+
+
+def _check_json_value(value: object, name: str) -> None:
+    """Refuse numbers and text that JSON cannot have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise OptionError(f"{name} is {value}: a protocol can only have finite numbers")
+    if type(value) is int and value.bit_length() > _MOST_BITS:
+        raise OptionError(
+            f"{name} is an integer of {value.bit_length()} bits; at most {_MOST_BITS} are allowed"
+        )
+    if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise OptionError(f"{name} has text that UTF-8 cannot encode: {value!r:.60}")
+
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def derived(kind: type[object], name: str) -> Any:
+    """Return the class that was derived from another, outside the package, by its name.
+
+    Its name is its attribute `name`, if that is a text, and else that of the class. It is found
+    once the module that defines it was imported; the last definition counts. None if there is none.
+    """
+    last_defined_class = None
+    for subclass in _subclasses_outside_package(kind):
+        stored_name = vars(subclass).get("name")
+        if not isinstance(stored_name, str):
+            stored_name = subclass.__name__
+        if stored_name == name:
+            last_defined_class = subclass
+    return last_defined_class
+
+
+def _subclasses_outside_package(kind: type[object]) -> Iterator[type[object]]:
+    """Yield classes that other packages derive from a class, or from those derived from it."""
+    for subclass in kind.__subclasses__():
+        package, _, _ = subclass.__module__.partition(".")
+        if package != _PACKAGE:
+            yield subclass
+        yield from _subclasses_outside_package(subclass)

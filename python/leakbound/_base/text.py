@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.checks import WHOLE, shown
 from leakbound._base.messages import Message, Option, Ways
-from leakbound._base.odds import log_choose
+from leakbound._base.numerics import log_choose
 from leakbound._base.tables import (
     NAMES,
     Column,

@@ -7,8 +7,8 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_features, check_ids, check_length, check_scores, seed_of
-from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.imports import needs
+from leakbound._base.labels import by_first_row, check_codes
 from leakbound._base.reading import array_of
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose

@@ -10,8 +10,7 @@ from leakbound._base.alignment import ExampleOrder, row_numbers
 from leakbound._base.brief import brief
 from leakbound._base.checks import MOST_K, check_ids, check_length, integer, numbers, vector
 from leakbound._base.drawn import copies_of
-from leakbound._base.hints import OF_AUDITS, hinted
-from leakbound._base.messages import Message
+from leakbound._base.messages import OF_AUDITS, Message, hinted
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, GenericArray, IntArray
 from leakbound.audits import grouping, premises, road

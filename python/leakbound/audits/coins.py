@@ -9,10 +9,9 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.brief import brief
 from leakbound._base.checks import check_ids, check_length, choice, numbers, real, vector
-from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.drawn import copies_of, unit_of
-from leakbound._base.hints import OF_AUDITS, hinted_of_one_array
-from leakbound._base.messages import Message
+from leakbound._base.labels import by_first_row, check_codes
+from leakbound._base.messages import OF_AUDITS, Message, hinted_of_one_array
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,

@@ -4,7 +4,7 @@ from inspect import signature
 from typing import Any
 
 from leakbound import audits
-from leakbound._base.derived import derived
+from leakbound._base.records import derived
 from leakbound.audits.road import AnyDesign, Design, audit
 from leakbound.audits.subgroups import SUBGROUP, one_of
 from leakbound.errors import FormatError

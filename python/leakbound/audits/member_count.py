@@ -9,7 +9,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.messages import Message
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Status, Strings
 from leakbound.errors import DesignError
 from leakbound.results import Assumption

@@ -12,8 +12,8 @@ from leakbound import attacks
 from leakbound._base.alignment import ExampleOrder, gathered, row_names, size_of
 from leakbound._base.checks import flag, seed_of
 from leakbound._base.console import one_line
-from leakbound._base.hints import OF_CLAIMS, hinted
 from leakbound._base.labels import labels_of, row_codes, targets_of
+from leakbound._base.messages import OF_CLAIMS, hinted
 from leakbound._base.reading import array_of, refuse_masked
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
@@ -28,13 +28,13 @@ from leakbound._base.types import (
 )
 from leakbound.attacks.predictions import score_samples_of
 from leakbound.audits.coins import Coins
-from leakbound.audits.model_features import (
+from leakbound.audits.model_inputs import (
     MOST_BETS,
     Features,
     features_of_batches,
     features_of_inputs,
+    tokens_of,
 )
-from leakbound.audits.model_tokens import tokens_of
 from leakbound.audits.random_split import RandomSplit, SplitWords
 from leakbound.audits.road import Request, audit
 from leakbound.claims import Claim

@@ -8,8 +8,8 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checks import check_length, instance, vector
-from leakbound._base.codes import check_codes
 from leakbound._base.formatting import plural
+from leakbound._base.labels import check_codes
 from leakbound._base.messages import Message
 from leakbound._base.types import ArrayInput, IntArray, JsonObject, MemberInput, Named
 from leakbound._tally.counting import Counts, check_counts, sums_of_counts

@@ -10,7 +10,7 @@ import numpy as np
 
 from leakbound._base.checks import integer, real, seed_of
 from leakbound._base.drawn import check_unit
-from leakbound._base.robust import robust_scale_of_counts
+from leakbound._base.numerics import robust_scale_of_counts
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, GenericArray, IntArray
 from leakbound._core import hashed_ids
 from leakbound._tally import counting

@@ -8,13 +8,12 @@ import numpy as np
 
 from leakbound._base.brief import brief
 from leakbound._base.checks import check_length, choice
-from leakbound._base.codes import check_codes
 from leakbound._base.drawn import check_unit
-from leakbound._base.hints import OF_AUDITS, hinted_of_one_array
-from leakbound._base.messages import Message
+from leakbound._base.labels import check_codes
+from leakbound._base.messages import OF_AUDITS, Message, hinted_of_one_array
 from leakbound._base.types import ArrayInput, GenericArray, MemberInput, Named, Strings
 from leakbound._tally.tally import AnyTally, by_attack, recorded
-from leakbound.audits import model_features, premises, road
+from leakbound.audits import model_inputs, premises, road
 from leakbound.audits.pair_tally import PairTally
 from leakbound.audits.pairs import Aggregate, Pairs, Units, UnitScores
 from leakbound.audits.split_challenge import challenge, challenged
@@ -211,10 +210,10 @@ class RandomSplit(road.Design[road.Listed | PairTally | Mapping[str, PairTally],
 
     def _features_in_order(
         self, aligned: road.AlignedScores, request: road.Request
-    ) -> model_features.Features:
+    ) -> model_inputs.Features:
         """Return features in the order of the examples."""
         assert self.features is not None
-        features = model_features.features_in_order(self.features, aligned.order, request.seed)
+        features = model_inputs.features_in_order(self.features, aligned.order, request.seed)
         check_length(features.rows[:, 0], examples=aligned.member.size, name="features")
         return features
 

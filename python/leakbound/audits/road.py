@@ -14,8 +14,7 @@ import numpy as np
 
 from leakbound._base import checks, shares
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.hints import OF_CLAIMS, OF_DESIGNS, TWO_PARTS, hinted
-from leakbound._base.messages import Message, Option
+from leakbound._base.messages import OF_CLAIMS, OF_DESIGNS, TWO_PARTS, Message, Option, hinted
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,

@@ -18,7 +18,7 @@ from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, GenericArray, Named, Strings
 from leakbound.audits.pairs import Pairs, Units
-from leakbound.propensity import falsification, likeness, split_views, surprise
+from leakbound.propensity import falsification, likeness, split_views
 from leakbound.results import AuditResult
 from leakbound.stats import poisson_binomial_tail_offsets
 
@@ -177,7 +177,7 @@ def challenge(
     ]
     surprises = None
     if labels is not None:
-        surprises = surprise.surprising(features, labels, rng)
+        surprises = likeness.surprising(features, labels, rng)
     if surprises is not None:
         surprises = _means_of_units(units, surprises)
         findings.append(_surprising_labels(surprises, split, rng, f"{rows} whose {label}"))

@@ -17,7 +17,7 @@ from leakbound._base.checks import (
     real,
     shown,
 )
-from leakbound._base.hints import OF_CLAIMS, hinted
+from leakbound._base.messages import OF_CLAIMS, hinted
 from leakbound._base.types import (
     AnyArray,
     ArrayInput,
@@ -47,8 +47,7 @@ from leakbound.audits.sequences import (
     strongest_sequence,
     visiting_order,
 )
-from leakbound.audits.trial_bets import Bets
-from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
+from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS, Bets
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS, Proof, ScoreGame
 from leakbound.cuts.policy import PATH_NAMES, Best, Stated, chance_explains

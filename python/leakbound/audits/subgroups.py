@@ -9,14 +9,14 @@ import numpy as np
 
 from leakbound._base import shares
 from leakbound._base.checks import complement, instance, integer, vector
-from leakbound._base.codes import by_first_row, check_codes
 from leakbound._base.formatting import percent
+from leakbound._base.labels import by_first_row, check_codes
 from leakbound._base.messages import Message
-from leakbound._base.odds import log_choose
+from leakbound._base.numerics import log_choose
 from leakbound._base.types import ArrayInput, Data, GenericArray, IntArray, MemberInput, Named
 from leakbound._tally.tally import AnyTally, by_attack
 from leakbound.audits.member_count import IMPOSSIBLE
-from leakbound.audits.model_features import Features
+from leakbound.audits.model_inputs import Features
 from leakbound.audits.pairs import torn_group
 from leakbound.audits.road import AlignedScores, AnyDesign, Listed, Request
 from leakbound.errors import AbstentionError, DesignError, LeakboundError, OptionError

@@ -11,12 +11,17 @@ from numpy.typing import NDArray
 from leakbound._base import shares
 from leakbound._base.checks import choice, shown
 from leakbound._base.messages import Message
-from leakbound._base.odds import log_choose
+from leakbound._base.numerics import log_choose
 from leakbound._base.tables import Column, TableInput, Writing, named, read_columns
 from leakbound._base.types import BoolArray, IntArray
 from leakbound.attacks.synthetic import Tables
-from leakbound.attacks.synthetic.columns import pooled, same_columns
-from leakbound.attacks.synthetic.encoding import Coordinates, coordinates, digests
+from leakbound.attacks.synthetic.encoding import (
+    Coordinates,
+    coordinates,
+    digests,
+    pooled,
+    same_columns,
+)
 from leakbound.audits.member_count import IMPOSSIBLE
 from leakbound.errors import DesignError, InputError, InputTypeError, OptionError
 from leakbound.stats import poisson_binomial_tail

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.bisection import halved
 from leakbound._base.checks import choice, flag, integer, real
-from leakbound._base.hints import OF_FAMILIES, hinted
+from leakbound._base.messages import OF_FAMILIES, hinted
+from leakbound._base.numerics import halved
 from leakbound._base.types import CountOptions, FdpTest, Kind, Sides, TailBound, TailOptions
 from leakbound.claims.tradeoff import TradeOff
 

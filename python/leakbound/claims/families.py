@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import leakbound._core as _core
 from leakbound._base.checks import choice, instance, integer, real
-from leakbound._base.hints import OF_FAMILIES, hinted
-from leakbound._base.messages import Message, Option
+from leakbound._base.messages import OF_FAMILIES, Message, Option, hinted
 from leakbound._base.records import IF_ANY
 from leakbound._base.types import CountOptions, FdpTest, InWords, Relation, Sampling, Sides
 from leakbound.claims.base import ApproxDP, PureDP

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import leakbound._core as _core
-from leakbound._base.bisection import halved, mean
 from leakbound._base.checks import instance
+from leakbound._base.numerics import halved, mean
 from leakbound._base.types import CountOptions, FdpTest, Kind, Sides, TailBound
 from leakbound.claims.base import Guarantee, GuessWords, unexplained
 from leakbound.claims.tradeoff import TradeOff, least_delta

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import leakbound._core as _core
-from leakbound._base.bisection import halved
 from leakbound._base.checks import choice, instance, real, reals, vector, vectorised
+from leakbound._base.numerics import halved
 from leakbound._base.records import Record
 from leakbound._base.types import ArrayLike, FloatArray, Number
 from leakbound.errors import InputError

@@ -68,7 +68,7 @@ def tokens_in(table: Table) -> dict[str, AnyArray]:
 
     Nobody asked for this column: if it lacks a number, a note says that it is left out.
     """
-    from leakbound.audits.model_features import can_challenge
+    from leakbound.audits.model_inputs import can_challenge
 
     if TOKENS not in table or not can_challenge():
         return {}

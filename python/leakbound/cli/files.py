@@ -18,11 +18,11 @@ from typing import Annotated, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.arrow import ArrowColumn
 from leakbound._base.checks import WHOLE, membership_of
 from leakbound._base.files import Unpacked, open_archive
 from leakbound._base.imports import needs
 from leakbound._base.messages import Message
+from leakbound._base.reading import ArrowColumn
 from leakbound._base.text import TYPED, grouped, is_mark, thousands_in, typed
 from leakbound._base.types import AnyArray
 from leakbound.cli.formats import (

@@ -18,9 +18,9 @@ from typing import Any, Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
-from leakbound._base.arrow import ArrowBatch, ArrowColumn, ArrowType
 from leakbound._base.checks import WHOLE
 from leakbound._base.files import Unpacked, parquet_batches
+from leakbound._base.reading import ArrowBatch, ArrowColumn, ArrowType
 from leakbound._base.types import AnyArray
 from leakbound.errors import FormatError
 

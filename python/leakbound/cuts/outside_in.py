@@ -13,7 +13,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.checks import integer, shown
 from leakbound._base.messages import Message
-from leakbound._base.odds import expit, logit
+from leakbound._base.numerics import expit, logit
 from leakbound._base.types import FloatArray, IntArray, JsonValue, PathOrder, Sides
 from leakbound.cuts.games import Ties
 from leakbound.cuts.policy import ALL_GUESSES, ORDERS, Best, BestCut, PathPolicy, Proof

@@ -12,7 +12,7 @@ from leakbound._base import shares
 from leakbound._base.checks import choice, instance, integer, numbers, real, shown
 from leakbound._base.formatting import percent
 from leakbound._base.messages import Message
-from leakbound._base.odds import logit
+from leakbound._base.numerics import logit
 from leakbound._base.records import encode
 from leakbound._base.types import InWords, JsonValue, PathOrder, Sides, TailOptions
 from leakbound.cuts.games import Game, ScoreGame

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
@@ -12,10 +12,64 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.formatting import down
-from leakbound._base.records import encode
-from leakbound._base.types import FloatArray, IntArray, JsonValue, PathName, PathOrder, Sides
+from leakbound._base.records import Lazy, encode
+from leakbound._base.types import (
+    Adversary,
+    Correction,
+    FloatArray,
+    IntArray,
+    JsonValue,
+    PathName,
+    PathOrder,
+    Sides,
+)
 from leakbound.cuts.games import Game, Ties, inverted_warnings, near_ceiling
-from leakbound.cuts.shift import Shift
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bootstrap:
+    """How the bound moves with the propensities."""
+
+    _bounds: Lazy[FloatArray] = field(repr=False)
+    estimate: float
+    """The bound at the point estimate of the propensities."""
+    p: float
+    """Share of the error probability that the replicates take."""
+
+    @property
+    def bounds(self) -> FloatArray:
+        """The bound under each replicate of the propensities, everything drawn held fixed.
+
+        Pure DP computes those that the percentile does not need when they are first asked for.
+        """
+        return self._bounds.value
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shift:
+    """How shift was taken out of a proof, and what that left.
+
+    `rows` and `signs` are the guesses looked at, the most confident first. `bounds` returns what is
+    proved under rows of log-odds, and `lowest`, where that takes less time than all, the bound of a
+    rank from 1 upwards. Over a confidence set `coefficients` are those of the least
+    favourable member, and `at_estimate` is what the likeliest one would have shown.
+    """
+
+    correction: Correction
+    adversary: Adversary
+    kept: int
+    """Examples that matching keeps, at most if log-odds are a set."""
+    effective: float
+    """The effective number of examples of the test."""
+    theorem: str = ""
+    rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    signs: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    bounds: Callable[[FloatArray], FloatArray] | None = None
+    lowest: Callable[[FloatArray, int], float] | None = None
+    bootstrap: Bootstrap | None = None
+    coefficients: FloatArray = field(default_factory=lambda: np.empty(0))
+    at_estimate: float = 0.0
+
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 """Guesses, correct guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""

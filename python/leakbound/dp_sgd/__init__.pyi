@@ -1,7 +1,7 @@
 from leakbound.audits.dp_sgd.batches import audit_batches as audit_batches
+from leakbound.audits.dp_sgd.step.neighbours import Batch as Batch
+from leakbound.audits.dp_sgd.step.neighbours import Pair as Pair
 from leakbound.audits.dp_sgd.step.neighbours import neighbouring_batches as neighbouring_batches
-from leakbound.audits.dp_sgd.step.pairs import Batch as Batch
-from leakbound.audits.dp_sgd.step.pairs import Pair as Pair
 from leakbound.audits.dp_sgd.step.probe import probe_dp_step as probe_dp_step
 from leakbound.claims import GaussianDP as GaussianDP
 from leakbound.claims import SubsampledGaussianDP as SubsampledGaussianDP

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder, picked
-from leakbound._base.canonical import is_digest, sha256
 from leakbound._base.files import recover_folder, replacing_folder
 from leakbound._base.formatting import percent
+from leakbound._base.records import is_digest, sha256
 from leakbound._base.tables import TableInput
 from leakbound._base.types import ArrayInput, HasMember, JsonObject, JsonValue, PathInput
 from leakbound.errors import FormatError, OptionError

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from leakbound._base.canonical import digest, sha256
 from leakbound._base.files import read_array_file, replacing, replacing_folder
+from leakbound._base.records import digest, sha256
 from leakbound._base.types import ArrayInput, JsonObject, JsonValue, PathInput
 from leakbound.errors import FormatError, OptionError
 from leakbound.evidence.bundle import bytes_written

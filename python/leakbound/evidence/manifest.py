@@ -14,8 +14,8 @@ from typing import IO
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.canonical import digest, plain, sha256
 from leakbound._base.checks import shown
+from leakbound._base.records import digest, plain, sha256
 from leakbound._base.types import JsonObject, JsonValue
 from leakbound.errors import FormatError, OptionError
 from leakbound.results.base import Result

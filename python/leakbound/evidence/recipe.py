@@ -8,9 +8,8 @@ from typing import Any, Self, TypeAlias, get_args
 import numpy as np
 
 from leakbound._base.checks import shown
-from leakbound._base.derived import derived
 from leakbound._base.features import table_of
-from leakbound._base.records import encode
+from leakbound._base.records import derived, encode
 from leakbound._base.tables import Column
 from leakbound._base.types import AnyArray, HasMember, JsonObject, JsonValue
 from leakbound.audits import Coins, Panoramia, ZeroRun

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from leakbound._base.canonical import is_digest
 from leakbound._base.checks import flag, shown
 from leakbound._base.console import is_refusal, one_line
 from leakbound._base.files import Arrays, open_archive, recover_folder
 from leakbound._base.formatting import printable
-from leakbound._base.records import parsed
+from leakbound._base.records import is_digest, parsed
 from leakbound._base.types import PathInput
 from leakbound._core import __version__
 from leakbound.errors import FormatError, InternalError, MissingExtraError, OptionError

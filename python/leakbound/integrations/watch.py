@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from leakbound._base.checks import real, shown
-from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
+from leakbound._base.messages import hinted
 from leakbound._base.types import Batches, Neighbours
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
-from leakbound.audits.dp_sgd.step.pairs import Pair
+from leakbound.audits.dp_sgd.step.neighbours import Pair
 from leakbound.audits.dp_sgd.step.probe import probe_dp_step
 from leakbound.audits.dp_sgd.step.runs import Step
 from leakbound.claims import Claim

@@ -10,9 +10,9 @@ import numpy as np
 from leakbound._base.checks import MOST_EXAMPLES, instance, integer, real, shown
 from leakbound._base.console import bar, one_line
 from leakbound._base.files import digest, file_alone
-from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
-from leakbound._base.odds import logit
+from leakbound._base.messages import hinted
+from leakbound._base.numerics import logit
 from leakbound._base.streams import SCHEME, Purpose
 from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray, PathInput
 from leakbound.audits import Stream

@@ -10,9 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from leakbound._base.canonical import canonical_json, is_digest, sha256
 from leakbound._base.files import secret_folder, write_text
-from leakbound._base.records import parsed, text_of
+from leakbound._base.records import canonical_json, is_digest, parsed, sha256, text_of
 from leakbound._base.types import ArrayInput, JsonObject, JsonValue, Named, PathInput
 from leakbound.audits.road import Listed
 from leakbound.errors import FormatError, OptionError

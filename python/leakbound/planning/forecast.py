@@ -20,8 +20,7 @@ from leakbound._base.checks import (
 )
 from leakbound._base.console import track
 from leakbound._base.formatting import number, percent
-from leakbound._base.hints import OF_CLAIMS, hinted
-from leakbound._base.messages import Message, Option
+from leakbound._base.messages import OF_CLAIMS, Message, Option, hinted
 from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import ArrayInput, FloatArray, Sides
 from leakbound.audits.grouping import bound_of_one_record, check_group_claim

@@ -8,10 +8,9 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
-from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, integer, real, shown
-from leakbound._base.derived import derived
 from leakbound._base.messages import Message
+from leakbound._base.records import derived, is_digest, plain
 from leakbound._base.types import (
     AnyArray,
     FloatArray,

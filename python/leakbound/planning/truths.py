@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.bisection import doubled_and_halved
 from leakbound._base.checks import real
+from leakbound._base.numerics import doubled_and_halved
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Sides
 from leakbound.claims import ApproxDP, GaussianDP, PureDP

@@ -15,7 +15,7 @@ from leakbound._base.checks import check_scores, seed_of, vector
 from leakbound._base.console import track
 from leakbound._base.features import FeatureTable, placed_features
 from leakbound._base.imports import needs
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
 from leakbound._base.types import (
@@ -28,7 +28,7 @@ from leakbound._base.types import (
 )
 from leakbound.errors import InputError, InputTypeError
 from leakbound.propensity.confidence import ConfidenceSet
-from leakbound.propensity.scaling import standardised
+from leakbound.propensity.likeness import standardised
 from leakbound.stats.binomial import poisson_binomial_tail_offsets
 
 _TREES = "gradient-boosted trees"

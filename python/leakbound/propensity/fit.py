@@ -18,7 +18,7 @@ from leakbound._base.checks import (
     vector,
 )
 from leakbound._base.features import Encoding, FeatureTable, placed_features, read_features
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
 from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, HasMember, IntArray

@@ -20,9 +20,9 @@ from leakbound.results.dp_step import TensorResult as TensorResult
 from leakbound.results.one_run import AuditResult as AuditResult
 from leakbound.results.one_run import Exposed as Exposed
 from leakbound.results.panoramia import PanoramiaResult as PanoramiaResult
-from leakbound.results.risks import Risk as Risk
-from leakbound.results.risks import Risks as Risks
 from leakbound.results.simulation import aisvs_fields as aisvs_fields
+from leakbound.results.synthetic import Risk as Risk
+from leakbound.results.synthetic import Risks as Risks
 from leakbound.results.synthetic import SyntheticResult as SyntheticResult
 from leakbound.results.zero_run import Bootstrap as Bootstrap
 from leakbound.results.zero_run import LearntLogOdds as LearntLogOdds

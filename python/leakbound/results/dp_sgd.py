@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from leakbound._base import shares
 from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.formatting import down, percent, up
-from leakbound._base.hints import OF_PARAMETERS, hinted
+from leakbound._base.messages import OF_PARAMETERS, hinted
 from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import Batches, Named, Neighbours, Relation, Strings, Verdict
 from leakbound.claims.families import checked_rate

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
 
-from leakbound._base.bisection import doubled_and_halved
 from leakbound._base.checks import choice, integer, real
 from leakbound._base.formatting import up
-from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
+from leakbound._base.messages import hinted
+from leakbound._base.numerics import doubled_and_halved
 from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import Kind, PathInput, Relation, Verdict
 from leakbound.claims import GaussianDP, SubsampledGaussianDP

@@ -13,8 +13,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import choice, instance, real, shown
 from leakbound._base.drawn import check_unit
 from leakbound._base.formatting import down, percent
-from leakbound._base.hints import OF_PARAMETERS, hinted
-from leakbound._base.messages import Message, Option
+from leakbound._base.messages import OF_PARAMETERS, Message, Option, hinted
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import (
     BoolArray,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from leakbound._base.checks import real
 from leakbound._base.formatting import down, percent
-from leakbound._base.hints import OF_PARAMETERS, hinted
+from leakbound._base.messages import OF_PARAMETERS, hinted
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Named, Relation, Strings, Verdict
 from leakbound.claims import ApproxDP, PureDP

@@ -7,7 +7,7 @@ import numpy as np
 from leakbound._base.brief import brief
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Correction, FloatArray, IntArray, Kind, Strings
-from leakbound.cuts.shift import Bootstrap
+from leakbound.cuts.policy import Bootstrap
 from leakbound.propensity import Falsification, FormTest, Overlap
 from leakbound.results.base import flaw_of
 from leakbound.results.one_run import AuditResult

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.bisection import halved
 from leakbound._base.checks import MOST_EXAMPLES, integer, real
+from leakbound._base.numerics import halved
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.claims import FAMILIES, Claim, GaussianDP

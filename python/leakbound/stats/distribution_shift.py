@@ -15,7 +15,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base import checks
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import ArrayInput, BoolArray, FdpTest, FloatArray, HasMember
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.errors import AbstentionError, OptionError

@@ -25,7 +25,7 @@ from leakbound.attacks.synthetic import (
     similarity,
 )
 from leakbound.attacks.synthetic import scores as scoring
-from leakbound.attacks.synthetic.columns import pooled
+from leakbound.attacks.synthetic.encoding import pooled
 from leakbound.attacks.synthetic.neighbours import nearest
 
 

@@ -19,7 +19,7 @@ import leakbound as lb
 from allowance import OF_COINS, OF_RANKS, RANKS, rows
 from leakbound import _core
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.audits.policies.allowance import TrialsOutsideIn
+from leakbound.audits.policies.trials import TrialsOutsideIn
 from leakbound.audits.trials import _runs_of_coins
 from leakbound.cuts import OutsideIn, SecondLook
 from leakbound.errors import AbstentionError, InputError, LeakboundError

@@ -8,7 +8,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors
-from leakbound._base.odds import logit
+from leakbound._base.numerics import logit
 from leakbound._base.scores import Scores
 from leakbound.stats import bootstrap_quantile
 

@@ -13,7 +13,7 @@ from leakbound import claims, errors
 from leakbound._base.types import PathOrder
 from leakbound.audits.policies.trials import pooled
 from leakbound.audits.sequences import GuessSequence
-from leakbound.audits.trial_bets import Bets, terms_of_bets
+from leakbound.audits.trials import Bets, terms_of_bets
 from leakbound.claims.tradeoff import TradeOff
 
 Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from leakbound.audits.dp_sgd.audit import audit_noise
 from leakbound.audits.dp_sgd.canaries import Predictor
-from leakbound.audits.dp_sgd.noise import audit_noise
 from noisy_steps import play
 
 LEVEL = 0.05

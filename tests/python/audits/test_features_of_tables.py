@@ -12,7 +12,7 @@ import pytest
 
 import leakbound as lb
 from leakbound._base.features import FEW, read_features
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound.errors import InputError, InputTypeError, OptionError
 from leakbound.propensity import LogisticPropensity, cross_fit, falsify
 from leakbound.stats import binomial_tail

@@ -25,7 +25,7 @@ from scipy.sparse import csr_matrix
 import leakbound as lb
 from leakbound._base.tables import Writing, read_columns
 from leakbound._base.text import settled
-from leakbound.attacks.synthetic.columns import pooled
+from leakbound.attacks.synthetic.encoding import pooled
 from leakbound.cli.files import Signs
 from leakbound.cli.synthetic_data import read_table
 from leakbound.errors import InputError

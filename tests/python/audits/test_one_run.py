@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import flat
 import leakbound as lb
-from leakbound._base.odds import logit
+from leakbound._base.numerics import logit
 from leakbound.errors import InputTypeError
 
 Game = tuple[np.ndarray, np.ndarray]

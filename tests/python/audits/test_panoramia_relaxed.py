@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 import flat
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound._base.odds import logit
+from leakbound._base.numerics import logit
 from scans import kl_scan
 
 BETA = 0.05

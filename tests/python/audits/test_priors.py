@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound._base.odds import logit
+from leakbound._base.numerics import logit
 from leakbound.audits.policies.second_look import first_cuts
 
 Sides = Literal["both", "member"]

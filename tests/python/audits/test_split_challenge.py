@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 import leakbound as lb
 from leakbound._base import shares
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound.audits import split_challenge
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.split_challenge import BetsOfClassifier, _expected_in_words, bets, challenge

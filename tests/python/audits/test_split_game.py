@@ -7,8 +7,7 @@ import pytest
 
 from leakbound import _core
 from leakbound._base.types import FloatArray
-from leakbound.audits.pairs import Pairs, Units, stretched
-from leakbound.audits.split_game import _PAIRS_AT_ONCE
+from leakbound.audits.pairs import _PAIRS_AT_ONCE, Pairs, Units, stretched
 from leakbound.cuts.games import PairGame
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from scipy import stats
 import leakbound as lb
 from leakbound import errors
 from leakbound.attacks.synthetic import Tables
-from leakbound.attacks.synthetic.rates import isolated
+from leakbound.attacks.synthetic.risks import isolated
 from leakbound.attacks.synthetic.scores import RISKS
 from leakbound.audits.pairs import Pairs
 from leakbound.results import Risk

@@ -8,7 +8,7 @@ import pytest
 
 import flat
 import leakbound as lb
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits.zero_run.levels import ChosenGuesses
 from leakbound.propensity import ConfidenceSet, LogisticPropensity

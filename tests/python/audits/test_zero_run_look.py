@@ -10,13 +10,13 @@ import pytest
 import flat
 import leakbound as lb
 from leakbound import stats
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import BoolArray, CoinSides, FloatArray, SidesChoice
 from leakbound.audits.policies import f_dp
 from leakbound.audits.policies.f_dp import JointTest, OutsideInFamily
 from leakbound.audits.policies.second_look import second_look
+from leakbound.audits.zero_run import levels
 from leakbound.audits.zero_run import offsets as offsets_module
-from leakbound.audits.zero_run import pilot
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
 from leakbound.audits.zero_run.levels import ChosenGuesses
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
@@ -163,7 +163,7 @@ class Eager:
         return expected
 
 
-weighted_pilot = pilot.weighted_pilot
+weighted_pilot = levels.weighted_pilot
 
 
 @pytest.mark.parametrize("level", [0.2, 0.4])
@@ -256,7 +256,7 @@ def same_choice_whatever_is_not_seen(claim: Claim, sides: SidesChoice, *, refere
         one = over_plausible(claim, sides, seed, reference=reference, mu=mu)
         first, *_ = one.matchings()
         ranked = first.chosen.plan.ranked.rows
-        seen = pilot.revealed_ranks(ranked.size)
+        seen = levels.revealed_ranks(ranked.size)
         unseen = np.delete(ranked, seen)
         look = look_of(one)
         for chance in (0.0, 0.5, 1.0):
@@ -300,7 +300,7 @@ def test_a_choice_that_reads_more_is_found(
     name: str, broken: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The conditions, broken on purpose: the test above fails."""
-    monkeypatch.setattr(pilot, name, broken)
+    monkeypatch.setattr(levels, name, broken)
     with pytest.raises(AssertionError):
         same_choice_whatever_is_not_seen(GaussianDP(), "both", reference=False)
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from leakbound._base.bisection import doubled_and_halved, halved
+from leakbound._base.numerics import doubled_and_halved, halved
 
 ROOT = math.sqrt(2)
 

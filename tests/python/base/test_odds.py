@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from leakbound._base.odds import expit, logit
+from leakbound._base.numerics import expit, logit
 
 
 def test_probabilities_of_log_odds_keep_their_ends() -> None:

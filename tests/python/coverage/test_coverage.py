@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound._base.odds import logit
+from leakbound._base.numerics import logit
 from leakbound.errors import AbstentionError
 from validity.trials import pure_policies
 

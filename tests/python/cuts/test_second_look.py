@@ -12,7 +12,7 @@ import pytest
 import leakbound as lb
 import leakbound._core as _core
 import leakbound.cuts.look as look_module
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import BoolArray, CoinSides, FloatArray, Sides
 from leakbound.audits.policies import approximate_dp
 from leakbound.audits.policies.approximate_dp import failure_share

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 
 import leakbound as lb
 from leakbound import cuts, evidence, results
-from leakbound._base.odds import logit
+from leakbound._base.numerics import logit
 from leakbound._base.types import ArrayInput, PathOrder, Sides
 from leakbound._core import Path as Ranks
 from leakbound.audits import road

@@ -10,7 +10,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import claims, mechanisms, planning
-from leakbound._base.hints import hinted
+from leakbound._base.messages import hinted
 
 RNG = np.random.default_rng(0)
 MEMBER = RNG.random(200) < 0.5

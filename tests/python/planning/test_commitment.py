@@ -12,7 +12,7 @@ import pytest
 import leakbound as lb
 from command_line import leakbound
 from commitments import PROTOCOL, protocol_toml
-from leakbound._base.canonical import plain
+from leakbound._base.records import plain
 from leakbound.errors import FormatError, InputTypeError, LeakboundError, OptionError
 from leakbound.planning import Commitment, Opening, load_opening, read_protocol
 

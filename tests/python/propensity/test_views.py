@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from leakbound.propensity import likeness, split_views, surprise
+from leakbound.propensity import likeness, split_views
 from one_part import MISTAKES, RIGHT, Parts
 
 
@@ -28,7 +28,7 @@ def p_value(view: str, parts: Parts, seed: int) -> float:
     values: NDArray[np.float64] | None = likeness.usual(parts.rows)
     if view == "label":
         assert parts.labels is not None
-        values = surprise.surprising(parts.rows, parts.labels, rng)
+        values = likeness.surprising(parts.rows, parts.labels, rng)
     assert values is not None
     return split_views.at_ends(likeness.in_order(values, rng), split, rng).p_value
 
@@ -218,7 +218,7 @@ def test_strange_features_contradict_nothing(features: NDArray[np.float64]) -> N
     ids=["one class", "all different", "too few rows"],
 )
 def test_labels_that_cannot_be_learnt_are_no_view(labels: NDArray[Any]) -> None:
-    assert surprise.surprising(np.ones((labels.size, 1)), labels, rng_of(8)) is None
+    assert likeness.surprising(np.ones((labels.size, 1)), labels, rng_of(8)) is None
 
 
 def test_numbers_are_learnt_as_numbers() -> None:
@@ -226,7 +226,7 @@ def test_numbers_are_learnt_as_numbers() -> None:
     x = rng.normal(size=400)
     y = x + 0.1 * rng.normal(size=400)
     y[:5] = -3 * np.sign(x[:5])
-    surprises = surprise.surprising(x[:, None], y, rng)
+    surprises = likeness.surprising(x[:, None], y, rng)
     assert surprises is not None
     assert surprises[:5].min() > np.quantile(surprises, 0.9)
 

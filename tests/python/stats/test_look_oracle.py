@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import leakbound._core as _core
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound.claims.base import counts_of
 from leakbound.claims.tradeoff import TradeOff
 from programmes import Pairs, best_mechanism

@@ -29,8 +29,13 @@ from leakbound._base.streams import Purpose
 from leakbound._base.tables import TableInput, read_columns
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks.reference_models import scores_of_attack
-from leakbound.attacks.synthetic.columns import TableColumns, row_count_of_table, same_columns
-from leakbound.attacks.synthetic.encoding import coordinates, digests
+from leakbound.attacks.synthetic.encoding import (
+    TableColumns,
+    coordinates,
+    digests,
+    row_count_of_table,
+    same_columns,
+)
 from leakbound.attacks.synthetic.neighbours import Neighbours, nearest, random_rows
 from leakbound.errors import OptionError
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from leakbound._base.bisection import doubled_and_halved, halved
+from leakbound._base.numerics import doubled_and_halved, halved
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.stats import normal_quantile

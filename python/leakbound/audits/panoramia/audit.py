@@ -14,8 +14,7 @@ from leakbound._base.brief import brief
 from leakbound._base.checks import check_ids, check_length, check_scores, flag, real
 from leakbound._base.features import placed_features
 from leakbound._base.formatting import down
-from leakbound._base.hints import OF_AUDITS, hinted
-from leakbound._base.messages import Message
+from leakbound._base.messages import OF_AUDITS, Message, hinted
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,

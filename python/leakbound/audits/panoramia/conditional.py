@@ -18,7 +18,7 @@ from leakbound.audits.zero_run.game import drawn_in
 from leakbound.audits.zero_run.learning import Learning, learnt
 from leakbound.audits.zero_run.options import ZeroRunOptions
 from leakbound.claims import ApproxDP, Claim, PureDP
-from leakbound.propensity.scaling import standardised
+from leakbound.propensity.likeness import standardised
 from leakbound.report.parts import Assumption
 from leakbound.results.zero_run import ZeroRunResult
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.messages import Message, Option
-from leakbound._base.odds import expit, logit
+from leakbound._base.numerics import expit, logit
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, PathOrder, Sides
 from leakbound.cuts import ORDERS, CutPolicy, Fixed, KLScan, ScoreGame
 from leakbound.cuts.policy import Best, DerivedPolicy

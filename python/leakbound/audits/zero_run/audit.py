@@ -12,8 +12,7 @@ import numpy as np
 from leakbound._base import shares
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.brief import brief
-from leakbound._base.hints import OF_AUDITS, hinted
-from leakbound._base.messages import Message, Option
+from leakbound._base.messages import OF_AUDITS, Message, Option, hinted
 from leakbound._base.records import Lazy, encode
 from leakbound._base.types import (
     ArrayInput,
@@ -55,7 +54,7 @@ from leakbound.audits.zero_run.tampering import Composition, Tamper
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed, Proof, Weighted
 from leakbound.cuts.games import ScoreGame, tie_warnings
-from leakbound.cuts.shift import Shift
+from leakbound.cuts.policy import Shift
 from leakbound.errors import OptionError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
 from leakbound.results import Assumption, Provenance

@@ -23,8 +23,7 @@ from leakbound.claims import Claim
 from leakbound.cuts import CurvePoints, CutPolicy, Fixed, OutsideIn, Proof
 from leakbound.cuts.games import ScoreGame, inverted_warnings, near_ceiling
 from leakbound.cuts.look import Parts
-from leakbound.cuts.policy import ALL_GUESSES, SUREST_GUESSES, Best, Stated
-from leakbound.cuts.shift import Bootstrap, Shift
+from leakbound.cuts.policy import ALL_GUESSES, SUREST_GUESSES, Best, Bootstrap, Shift, Stated
 from leakbound.errors import OptionError
 from leakbound.results.one_run import valued
 from leakbound.stats.distribution_shift import (

@@ -17,9 +17,8 @@ from leakbound._base.features import FeatureTable
 from leakbound._base.messages import Message, Option
 from leakbound._base.types import BoolArray, FloatArray, IntArray, Status, Strings
 from leakbound.audits.road import AlignedScores, Request
-from leakbound.audits.zero_run.blind import blind_guesses
 from leakbound.audits.zero_run.dependence import Columns, columns_needed, deciding_columns
-from leakbound.audits.zero_run.game import beyond_features, robust_scores
+from leakbound.audits.zero_run.game import beyond_features, blind_guesses, robust_scores
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, member_share_warnings
 from leakbound.audits.zero_run.options import (
     ZeroRunOptions,

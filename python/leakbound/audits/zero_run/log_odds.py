@@ -19,7 +19,7 @@ from leakbound._base import shares
 from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.features import FeatureTable, placed_features
 from leakbound._base.messages import Message
-from leakbound._base.odds import expit, logit
+from leakbound._base.numerics import expit, logit
 from leakbound._base.reading import array_of
 from leakbound._base.streams import Purpose
 from leakbound._base.types import (
@@ -35,8 +35,7 @@ from leakbound._base.types import (
 )
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.road import AlignedScores, Grounds, Request
-from leakbound.audits.zero_run.blind import blind_guesses
-from leakbound.audits.zero_run.game import Guesses, ObservedGame
+from leakbound.audits.zero_run.game import Guesses, ObservedGame, blind_guesses
 from leakbound.audits.zero_run.options import (
     ZeroRunOptions,
     audited_rows_of,

@@ -28,19 +28,18 @@ from leakbound.audits.zero_run.levels import (
     ChosenGuesses,
     MatchingPlan,
     guesses_from_outside_in,
+    pilot_guesses,
     planned_guesses,
 )
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet, keep_probability
 from leakbound.audits.zero_run.options import no_overlap
-from leakbound.audits.zero_run.pilot import pilot_guesses
 from leakbound.audits.zero_run.search import LeastProved, MatchingSearch, least_of_searches
 from leakbound.claims import PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, Proof, SecondLook
 from leakbound.cuts.games import ScoreGame
 from leakbound.cuts.look import Look, Parts
-from leakbound.cuts.policy import Best
-from leakbound.cuts.shift import Shift
+from leakbound.cuts.policy import Best, Shift
 from leakbound.errors import OptionError
 from leakbound.stats.distribution_shift import match, residual_scores
 

@@ -11,7 +11,7 @@ import leakbound._core as _core
 from leakbound._base import shares
 from leakbound._base.formatting import percent
 from leakbound._base.messages import Message, Option
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound._base.types import Correction as CorrectionName
 from leakbound.audits.policies.second_look import DEFAULT, second_look
@@ -22,13 +22,12 @@ from leakbound.audits.zero_run.correction import (
     smallest_epsilon_left,
 )
 from leakbound.audits.zero_run.game import Guesses, ObservedGame
+from leakbound.audits.zero_run.levels import planning_log_odds, testable_ranks, weighted_pilot
 from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet, keep_probability
-from leakbound.audits.zero_run.pilot import planning_log_odds, testable_ranks, weighted_pilot
 from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, Proof, SecondLook
 from leakbound.cuts.look import CAUTION, PILOT_GUESSES, Look, Part, Parts, most_promising
-from leakbound.cuts.policy import PATH_NAMES, Best
-from leakbound.cuts.shift import Shift
+from leakbound.cuts.policy import PATH_NAMES, Best, Shift
 from leakbound.errors import OptionError
 from leakbound.stats import poisson_binomial_epsilon
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from leakbound._base.messages import Message
-from leakbound._base.odds import expit
+from leakbound._base.numerics import expit
 from leakbound._base.types import (
     Adversary,
     BoolArray,
@@ -34,8 +34,7 @@ from leakbound.audits.zero_run.log_odds import Odds, OddsBox, OddsSet
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.claims.base import GuessWords
 from leakbound.cuts import CurvePoints, Fixed, Proof
-from leakbound.cuts.policy import Best
-from leakbound.cuts.shift import Shift
+from leakbound.cuts.policy import Best, Shift
 from leakbound.errors import OptionError
 from leakbound.stats.distribution_shift import (
     ComposableClaim,

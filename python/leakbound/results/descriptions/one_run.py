@@ -21,11 +21,11 @@ from leakbound.report.description import (
 )
 from leakbound.report.style import MEMBER
 from leakbound.results.descriptions import next_steps
-from leakbound.results.descriptions.plain_language import plainly
 from leakbound.results.descriptions.shared import (
     closing_metrics,
     figures_of,
     is_checked_promise,
+    plainly,
     sentences_of,
     standard_description,
 )

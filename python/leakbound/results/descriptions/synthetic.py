@@ -6,12 +6,11 @@ from functools import partial
 
 from leakbound._base.formatting import number, share
 from leakbound.report.description import Description, Figure, Meaning, Metric, Overview
-from leakbound.report.risks import RiskBar, plot_risks
+from leakbound.report.figures import RiskBar, plot_risks
 from leakbound.results.descriptions import next_steps
 from leakbound.results.descriptions.one_run import description_of_audit
 from leakbound.results.descriptions.shared import section_of_grounds
-from leakbound.results.risks import DEPENDS, MEANING, Risk, Risks
-from leakbound.results.synthetic import SyntheticResult
+from leakbound.results.synthetic import DEPENDS, MEANING, Risk, Risks, SyntheticResult
 from leakbound.results.terms import scale_of
 
 _MISSED = (

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base import shares
-from leakbound._base.bisection import halved
+from leakbound._base.numerics import halved
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.dp_sgd.step.contributions import Contribution
 from leakbound.audits.dp_sgd.step.runs import Released, as_floats

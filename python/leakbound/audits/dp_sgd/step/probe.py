@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.checks import choice, complement, integer, real, seed_of
-from leakbound._base.hints import hinted
 from leakbound._base.imports import needs
+from leakbound._base.messages import hinted
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Relation, Status
 from leakbound.audits.dp_sgd.step import assumptions
@@ -26,7 +26,7 @@ from leakbound.audits.dp_sgd.step.contributions import (
     compare_neighbours,
     noiseless_values,
 )
-from leakbound.audits.dp_sgd.step.pairs import Pair, checked_pairs
+from leakbound.audits.dp_sgd.step.neighbours import Pair, checked_pairs
 from leakbound.audits.dp_sgd.step.runs import (
     Released,
     Step,
