@@ -17,7 +17,8 @@ from hashlib import blake2b
 from itertools import chain
 from numbers import Complex, Integral, Real
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from types import UnionType
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -491,7 +492,7 @@ def _column_of_objects(values: AnyArray, missing: BoolArray, column_name: str) -
     return _column_of_text(words_of_objects.astype(np.str_), missing)
 
 
-def _all_types_are(types: set[type], allowed: Any) -> bool:
+def _all_types_are(types: set[type], allowed: type | UnionType) -> bool:
     """Return whether there are types, and all are among those allowed."""
     return bool(types) and all(issubclass(one_type, allowed) for one_type in types)
 

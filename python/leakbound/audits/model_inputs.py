@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -292,7 +292,7 @@ def _is_list_of_tokens(input_row: Data) -> bool:
     )
 
 
-def _have_several_lengths(token_rows: list[Any]) -> bool:
+def _have_several_lengths(token_rows: Sequence[Data]) -> bool:
     """Return whether rows have different lengths."""
     row_lengths = {len(token_row) for token_row in token_rows}
     return len(row_lengths) > 1

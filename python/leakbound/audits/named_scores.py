@@ -30,7 +30,7 @@ def scores_by_attack(scores: Any) -> Named | None:
     return None
 
 
-def _are_rows_of_scores(scores: Any) -> bool:
+def _are_rows_of_scores(scores: object) -> bool:
     """Return whether scores are rows, one of each attack, and no vector or column."""
     if isinstance(scores, list | tuple):
         return len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)

@@ -1,5 +1,6 @@
 """The command that tests recorded batches."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,7 +71,7 @@ def batches(
     raise typer.Exit(output.CODE_OF_VERDICT[found.check()])
 
 
-def _read_recorded_batches(path: Path, signs: Signs) -> list[Any]:
+def _read_recorded_batches(path: Path, signs: Signs) -> Sequence[Sequence[int]]:
     """Return the batches of a file."""
     if path.suffix == ".json":
         batches_in_json: Any = parsed(text_of(path))

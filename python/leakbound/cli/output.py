@@ -230,7 +230,7 @@ def _without_curves(stored_result: object) -> Any:
     """Return what is stored of a result without the parts that are drawn, at any depth."""
     if not isinstance(stored_result, dict):
         return stored_result
-    parts_without_curves = dict[str, Any]()
+    parts_without_curves = dict[str, object]()
     for name, part in stored_result.items():
         stored_part = _without_curves(part)
         is_curve = isinstance(stored_part, dict) and stored_part.get("type") in _CURVES

@@ -109,7 +109,9 @@ def _unaudited_subgroups(subgroup_results: Mapping[object, AuditResult]) -> str:
     return str(first_subgroup_result.options.get("not_audited", ""))
 
 
-def _subgroups_as_json(subgroup_results: Mapping[Any, AuditResult], write: Any) -> str:
+def _subgroups_as_json(
+    subgroup_results: Mapping[object, AuditResult], write: Callable[[AuditResult], str]
+) -> str:
     """Return results as one JSON object, by their labels."""
     stored_by_label = {
         str(subgroup_label): json.loads(write(subgroup_result))
@@ -168,7 +170,7 @@ def _rows_of_subgroups(subgroup_results: Mapping[object, AuditResult]) -> Iterat
         )
 
 
-def _folder_names_of_subgroups(subgroup_results: Mapping[object, AuditResult]) -> dict[Any, str]:
+def _folder_names_of_subgroups(subgroup_results: Mapping[object, AuditResult]) -> dict[object, str]:
     """Return a name of a folder for each label: its letters and digits, and a number if needed."""
     folder_names: dict[object, str] = {}
     for subgroup_number, subgroup_label in enumerate(subgroup_results, start=1):
