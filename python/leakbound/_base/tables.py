@@ -17,7 +17,6 @@ from hashlib import blake2b
 from itertools import chain
 from numbers import Complex, Integral, Real
 from operator import attrgetter
-from types import UnionType
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -492,7 +491,7 @@ def _column_of_objects(values: AnyArray, missing: BoolArray, column_name: str) -
     return _column_of_text(words_of_objects.astype(np.str_), missing)
 
 
-def _all_types_are(types: set[type], allowed: type | UnionType) -> bool:
+def _all_types_are(types: set[type], allowed: Any) -> bool:
     """Return whether there are types, and all are among those allowed."""
     return bool(types) and all(issubclass(one_type, allowed) for one_type in types)
 
