@@ -17,7 +17,7 @@ from hashlib import blake2b
 from itertools import chain
 from numbers import Complex, Integral, Real
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
