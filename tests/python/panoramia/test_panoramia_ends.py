@@ -20,7 +20,7 @@ from leakbound.generators import PCAMixture
 from leakbound.panoramia import Options, run
 from leakbound.panoramia.models import trees
 
-trees.STAGES, trees.FEW = (2, 4), 3  # small attacks: each event makes one again
+trees.STAGES, trees.SIGNAL_TREES = (2, 4), 3  # small attacks: each event makes one again
 rng = np.random.default_rng(0)
 x = rng.normal(size=(300, 2))
 y = (x[:, 0] + rng.normal(size=300) > 0).astype(int)
