@@ -1,7 +1,7 @@
 """Views of a random split, by which it shows what was done to one part only.
 
 A view puts the audited records into pairs or into an order in which membership has no part: see
-`leakbound.propensity.likeness` and `surprise`. If the split was random, every choice of as many
+`leakbound.propensity.likeness`. If the split was random, every choice of as many
 members within each stratum was as likely as the real one. So a count of members has a known law,
 and its p-value compares it with counts of memberships that are drawn again. Only counts are drawn,
 by (multivariate) hypergeometric laws: no row is permuted.
