@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PanoramiaReport(Composed):
-    """The report of `leakbound.panoramia.run`: its number is the largest estimate, a mean over seeds."""
+    """What `panoramia.run` returns: its number is the largest estimate, a mean over seeds."""
 
     _words: ClassVar[str] = "leakbound.panoramia.report"
 
