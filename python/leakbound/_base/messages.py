@@ -1,4 +1,8 @@
-"""Sentences about options and objects, and what to write in place of a wrong argument."""
+"""Sentences about options and objects, and what to write in place of a wrong argument.
+
+Python writes ``cuts=KLScan()``, the command line ``--cuts kl``. A message has such names as parts,
+so that the command line spells each in its own way, and need not find them in a sentence.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

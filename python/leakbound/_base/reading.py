@@ -1,4 +1,8 @@
-"""Arrays from whatever holds values: lists, tensors, columns of Arrow and of other packages."""
+"""Arrays from whatever holds values: lists, tensors, columns of Arrow and of other packages.
+
+All data that users pass are read here, so that what one door takes every other takes, too, and
+what none can take is refused in the same words.
+"""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,6 +4,10 @@ Every object carries its type; infinities are "inf" and "-inf"; NaN (a value tha
 is null. The text is read and written by `json`, its content checked by pydantic, which is imported
 when something is read: its parser keeps the last of two values of one name and reads 1e999 as
 infinite, and its writer spells floats with other digits than Python does.
+
+A digest of JSON is of its content, as there is one spelling: names sorted by code point, no white
+space, ASCII with escapes in lower case, integers in decimal, other numbers by the fewest digits
+that give the double again, as Python's `repr` spells them.
 """
 
 import hashlib

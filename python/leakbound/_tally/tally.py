@@ -395,7 +395,8 @@ class Tally(AnyTally):
         """
         described, counts_of_batches = cls._streamed(data)
         if described is None:
-            described = {"bits": bits or counting.TALLY_BITS, "shards": ()}
+            stated_bits = counting.TALLY_BITS if bits is None else bits
+            described = {"bits": stated_bits, "shards": ()}
         with reading():
             bits_of_keys = counting.check_bits(described["bits"])
             shards = frozenset(map(str, described["shards"]))

@@ -1,4 +1,8 @@
-"""What a model was given: features that challenge a split, texts and tokens as padded arrays."""
+"""What a model was given: features that challenge a split, texts and tokens as padded arrays.
+
+Features of an audited model are its inputs. Where these are anything else, such as pictures, there
+are none.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec

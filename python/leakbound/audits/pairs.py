@@ -3,6 +3,10 @@
 Given which examples are paired, and which is left over, all ways to say which of each pair is the
 member belong to equally likely splits. So fair coins of their own decide, one for each pair, and
 to turn one of them replaces one training example by another.
+
+Guesses about pairs are made and sorted in the memory of one sort. Differences of scores are
+computed where they are needed, a part at a time, and are not stored: of float32 scores, one copy as
+float64 is already more than the scores themselves.
 """
 
 from collections.abc import Callable, Iterator

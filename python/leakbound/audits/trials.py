@@ -1,4 +1,10 @@
-"""Runs of training or of a mechanism, each with a fair coin that decided on its one example."""
+"""Runs of training or of a mechanism, each with a fair coin that decided on its one example.
+
+*Bets*, for claims other than pure DP: docs/theory/streaming.md has the proof. A claim at θ makes
+every trial (ε, δ_θ(ε))-DP for each ε. A bet at odds of e^ε pays σ(η)/σ(ε) for a right guess and
+σ(-η)/σ(-ε) for a wrong one, with η > ε; its fee, for each trial, is the most that failures add on
+average. What was won depends on counts only.
+"""
 
 import math
 from bisect import bisect_right

@@ -38,8 +38,8 @@ CORRECTIONS: dict[Conditional, PairCorrection] = {
 }
 
 _OTHER_SEED = (
-    "the propensity model was refuted with another seed, and all seeds have models of one kind of "
-    "one generator, so every bound is withheld"
+    "the data contradict the propensity model with another seed, and all seeds have models of one "
+    "kind of one generator, so every bound is withheld"
 )
 
 

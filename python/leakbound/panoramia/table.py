@@ -226,7 +226,7 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Itera
     refuted = [result.refuted for row in rows for result in row.conditional]
     if any(refuted):
         yield (
-            f"the propensity model was refuted in {sum(refuted)} of {len(refuted)} audits by "
-            "Zero-Run, so the bounds of all seeds are withheld: examples carry more information "
+            f"the data contradict the propensity model in {sum(refuted)} of {len(refuted)} audits "
+            "by Zero-Run, so the bounds of all seeds are withheld: examples carry more information "
             "about membership than the baseline's score, so c_lb is not tight either"
         )

@@ -1,4 +1,7 @@
-"""How usual records and their labels are, and which records resemble each other."""
+"""How usual records and their labels are, and which records resemble each other.
+
+Membership has no part in orders and pairs, and neither has the order in which records are stored.
+"""
 
 import warnings
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,8 @@
-"""Columns of tables, read so that no value reveals its table, as coordinates and digests."""
+"""Columns of tables, read so that no value reveals its table, as coordinates and digests.
+
+Numbers and dates are in units of a spread, beyond which they grow as logarithms do; words count 0
+or 1, and of many words each has a random vector.
+"""
 
 import math
 from collections import Counter

@@ -3,6 +3,9 @@
 Each scores an audited record by how well an attack on it succeeded, and by 0 if it did not: a
 success is something that a person recognises, and says so without membership. As all attacks here
 they see `Tables`, so that scores are functions of the synthetic table and of the set of records.
+
+Whom a synthetic table singles out in the data that it was made from is looked at with labels, after
+scores, and no attack sees it.
 """
 
 from typing import NamedTuple

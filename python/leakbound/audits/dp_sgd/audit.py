@@ -1,4 +1,14 @@
-"""The audit of a watched training run with DP-SGD: membership, steps, sampling, accounting."""
+"""The audit of a watched training run with DP-SGD: membership, steps, sampling, accounting.
+
+*The released noise*: its squares are too small if there is less of it than claimed. What is
+released along a canary, less a prediction from all before, is Gaussian under the claim: its
+standard deviation is at least the noise multiplier s, whatever its mean. So
+
+    exp(-λ (R_1² + … + R_k²)) (1 + 2 λ s²)^(k/2)
+
+is a nonnegative supermartingale for any λ > 0 fixed beforehand: it ever reaches 1/level with
+probability at most level (Ville 1939), whenever the run ends. docs/theory/dp-sgd.md has the proof.
+"""
 
 import math
 from dataclasses import asdict, replace

@@ -17,7 +17,7 @@ from leakbound.audits.zero_run.audit import CORRECTIONS, bound
 from leakbound.audits.zero_run.game import drawn_in
 from leakbound.audits.zero_run.learning import Learning, learnt
 from leakbound.audits.zero_run.options import ZeroRunOptions
-from leakbound.claims import ApproxDP, Claim, PureDP
+from leakbound.claims import PureDP
 from leakbound.propensity.likeness import standardised
 from leakbound.report.parts import Assumption
 from leakbound.results.zero_run import ZeroRunResult
@@ -28,11 +28,6 @@ _LEARNT = ZeroRunOptions()
 _CORRECTED: dict[PairCorrection, ZeroRunOptions] = {
     "poisson_binomial": ZeroRunOptions(correction="poisson_binomial"),
     "match": ZeroRunOptions(correction="match"),
-}
-
-_CORRECTIONS_OF_CLAIM: dict[type[Claim], tuple[PairCorrection, ...]] = {
-    PureDP: ("poisson_binomial", "match"),
-    ApproxDP: ("match",),
 }
 
 # Standard deviations beyond which a column goes on as a logarithm: no propensity is 0 or 1.
@@ -129,7 +124,9 @@ def conditional_bounds(
 ) -> tuple[ZeroRunResult, ZeroRunResult | None]:
     """Return a bound given features; for pure DP by propensities, and another after matching."""
     learning = of_audited(baseline, features)
-    corrections = _CORRECTIONS_OF_CLAIM[type(request.claim)]
+    corrections: tuple[PairCorrection, ...] = ("match",)
+    if isinstance(request.claim, PureDP):
+        corrections = ("poisson_binomial", "match")
     without_cuts = replace(request, cuts=None)
     bounds = bounds_of_pairs(attack, member, learning, without_cuts, corrections)
     return next(bounds), next(bounds, None)

@@ -1,4 +1,14 @@
-"""Independent trials: one statistic of the whole ranking, or guesses with an allowance."""
+"""Independent trials: one statistic of the whole ranking, or guesses with an allowance.
+
+The worst mechanism of a trade-off function f scores by the likelihood ratio of two laws that have
+it: `docs/theory/trials.md` has theorem and proof. Of both laws together, the share u with the
+largest ratios holds members of mass A(u). Ranked trials have uniform order statistics as their u,
+whatever f, and given those at fixed ranks the members between them are binomial.
+
+Under (ε, δ)-DP guesses may be chosen in any way: each trial is randomised response at ε, or fails
+and tells its coin, with probability δ and whatever the coin. So the number of trials that fail is
+binomial, and it is all that a choice of guesses can exploit.
+"""
 
 import math
 from dataclasses import dataclass

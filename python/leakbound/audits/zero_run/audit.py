@@ -73,7 +73,7 @@ CORRECTIONS: dict[CorrectionName, type[Correction]] = {
 # Share of examples kept below which most of them are wasted.
 _FEW_KEPT = 0.1
 _WITHHELD = Message(
-    "the propensity model was refuted, so the bound is withheld: fit a richer one, or pass "
+    "the data contradict the propensity model, so the bound is withheld: fit a richer one, or pass "
     "{release_refuted=True} to {ZeroRun} to see the bound"
 )
 

@@ -1,4 +1,8 @@
-"""Observed members and non-members of one attack, their scores beyond features, and guesses."""
+"""Observed members and non-members of one attack, their scores beyond features, and guesses.
+
+Features alone may tell members, too: where nothing was random a difference of features is expected,
+and it is what a correction takes out.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -280,7 +280,7 @@ def _assumptions_of_learning(
     if not tests:
         text = _untested_form(refusal)
     elif any(one.refuted for one in tests):
-        text = f"{_LINEAR}: REFUTED. {tried}."
+        text = f"{_LINEAR}; contradicted by the data ({tried})."
         status = "contradicted"
     return (
         Assumption("propensities", text + learning.form, status),

@@ -9,6 +9,12 @@ part in the choice, and levels are functions of what is kept.
 confident first, are fixed by scores and by log-odds that no audited label had a part in. Whether
 level l is tested is decided by labels outside H_l, kept or not; guessed are the first c'_l kept
 examples of H_l. Those that decided are outside of every set that the example guessed about is in.
+
+*The second look* makes one choice of ranks for all log-odds of the set. The ranking is cut into
+blocks, of which the middle quarter of the labels is seen, and never tested, kept or not. Seen
+labels choose blocks and a number n of guesses. At any log-odds the first n of those examples of the
+blocks that are kept, and were not seen, are tested. The choice reads scores, D' and labels seen.
+Who is kept it does not read, and so not how many are.
 """
 
 from collections.abc import Iterable

@@ -410,9 +410,9 @@ def _propensity_assumptions(
         )
         if falsification.refuted:
             status = "contradicted"
-            text += f": REFUTED. {bets}."
+            text += f"; contradicted by the data: {bets}."
         else:
-            text += f"; not refuted: {bets}. Small errors cannot be detected."
+            text += f"; not contradicted: {bets}. Small errors cannot be detected."
     if box.table is not None:
         text += box.table.form
     source = "The propensities do not depend on any audited example or score."
