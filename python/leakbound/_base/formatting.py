@@ -122,6 +122,12 @@ def shortened(text: str, most_characters: int) -> str:
 _LONGEST_LINE = 2000
 
 
+def _escaped_character(character: str) -> str:
+    if character.isprintable() or character == "\xa0":
+        return character
+    return ascii(character)[1:-1]
+
+
 def printable(text: str, *, lines: bool = False) -> str:
     r"""Return text with invisible characters escaped.
 
@@ -136,8 +142,6 @@ def printable(text: str, *, lines: bool = False) -> str:
     """
     if lines:
         return "\n".join(map(printable, text.split("\n")))
-    escaped_text = text
-    for character in set(text):
-        if not character.isprintable() and character != "\xa0":
-            escaped_text = escaped_text.replace(character, ascii(character)[1:-1])
-    return shortened(escaped_text, most_characters=_LONGEST_LINE)
+    if not text.isprintable():
+        text = "".join(map(_escaped_character, text))
+    return shortened(text, most_characters=_LONGEST_LINE)

@@ -443,7 +443,9 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
         other_sign = {",": "."}.get(sign, ",")
     with_thousands = grouped(sign, other_sign)
     below_thousand = re.compile(r"\s*[+-]?\d{1,3}\s*")
-    grouped_numbers = list[str]()
+    first_grouped = ""
+    count_of_grouped = 0
+    has_several_signs = False
     small_numbers = set[str]()
     for word in words:
         if not any(map(str.isdigit, word)):  # such as inf
@@ -451,24 +453,23 @@ def thousands_in(words: Iterable[str], sign: str, decimal: str) -> str:
         if sign in word:
             if not with_thousands.fullmatch(word):
                 return ""
-            grouped_numbers.append(word)
+            first_grouped = first_grouped or word
+            count_of_grouped += 1
+            has_several_signs = has_several_signs or word.count(sign) > 1
         elif sign == decimal:
             if not below_thousand.fullmatch(word):
                 return ""
             small_numbers.add(word)
-    if not grouped_numbers:
-        return ""
     if sign != decimal:
-        return grouped_numbers[0]
+        return first_grouped
     # Three decimals in every number are as likely: in either reading numbers have one order.
-    are_many = len(grouped_numbers) >= _MANY_NUMBERS
+    are_many = count_of_grouped >= _MANY_NUMBERS
     most_codes = 0
     if are_many:
         most_codes = _MOST_CODES
-    have_several_signs = any(number.count(sign) > 1 for number in grouped_numbers)
-    are_thousands = have_several_signs or len(small_numbers) > most_codes
+    are_thousands = has_several_signs or len(small_numbers) > most_codes
     if are_thousands and (decimal == "," or are_many):
-        return grouped_numbers[0]
+        return first_grouped
     return ""
 
 

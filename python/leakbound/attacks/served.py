@@ -172,7 +172,9 @@ class ScoredLog:
             )
         if not files:
             raise OptionError("files is empty: give at least one log")
-        self.keep = [*(keep or ())]
+        self.keep = []
+        if keep is not None:
+            self.keep = [*keep]
         self._keep_is_decided = keep is not None
         self._line_without_member: Line | None = None
         self._files = files

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from leakbound._base.types import ArrayInput, BoolArray, FloatArray, PathInput
-
-__all__ = ["draw_bounds", "draw_false_claims"]
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def _read_recorded_batches(path: Path, signs: Signs) -> Sequence[Sequence[int]]:
     if (rows != np.floor(rows)).any():
         raise FormatError(f"{path}: the columns batch and index must hold integers")
     batch_of_row, example_of_row = rows.T
-    last_batch = int(batch_of_row.max())
-    if batch_of_row.min() < 0 or last_batch > _MOST_EMPTY * len(rows):
+    if not 0 <= batch_of_row.min() <= batch_of_row.max() <= _MOST_EMPTY * len(rows):
         raise FormatError(f"{path}: batches must be numbered 0, 1, … in the order of the steps")
+    last_batch = int(batch_of_row.max())
     return [example_of_row[batch_of_row == batch] for batch in range(last_batch + 1)]

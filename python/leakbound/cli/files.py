@@ -436,18 +436,26 @@ def check_roles(names: Sequence[str]) -> None:
         refuse(f"a column can have only one role, and options name one of {names} twice")
 
 
+@contextmanager
 def read_in_batches(
     path: Path, wanted: Sequence[str], signs: Signs, *, optional: Sequence[str] = ()
-) -> Iterator[Columns]:
-    """Yield the same columns, of some rows after the other; none of a file without rows."""
-    first = 0
+) -> Iterator[Iterator[Columns]]:
+    """Give the same columns, of some rows after the other; none of a file without rows.
+
+    Within the block, what Arrow finds wrong with a column is an error that names the file.
+    """
     with opened(path, signs) as (names, load):
         check_names(path, names, wanted)
-        for stored in load(_names_to_read(names, wanted, optional)):
-            batch = Columns(path, stored, signs, first)
-            if len(batch):
-                yield batch
-            first += len(batch)
+        yield _numbered_batches(path, load(_names_to_read(names, wanted, optional)), signs)
+
+
+def _numbered_batches(path: Path, batches: Batches, signs: Signs) -> Iterator[Columns]:
+    first = 0
+    for stored in batches:
+        batch = Columns(path, stored, signs, first)
+        if len(batch):
+            yield batch
+        first += len(batch)
 
 
 def _names_to_read(

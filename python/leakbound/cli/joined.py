@@ -177,9 +177,10 @@ class Joined:
     def _add(self, path: Path, roles: Roles, layout: Layout) -> None:
         """Read the rows of a file."""
         wanted = [*roles.needed, layout.member_col]
-        for batch in read_in_batches(path, wanted, layout, optional=roles.free):
-            self._lacking.update(name for name in roles.free if name not in batch)
-            self._add_batch(batch, roles)
+        with read_in_batches(path, wanted, layout, optional=roles.free) as batches:
+            for batch in batches:
+                self._lacking.update(name for name in roles.free if name not in batch)
+                self._add_batch(batch, roles)
 
     def _add_batch(self, batch: Columns, roles: Roles) -> None:
         """Read a batch of rows; what need not be there is left out where it cannot be read."""

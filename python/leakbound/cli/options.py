@@ -134,7 +134,7 @@ def command(
     object.
     """
     paragraphs = [
-        "\n".join(f"[dim]{parameter}[/]" for parameter in example.splitlines()),
+        "\n".join(f"[dim]{line}[/]" for line in example.splitlines()),
         text,
         codes,
     ]
@@ -165,10 +165,7 @@ def command(
             with output.answering(run.__annotations__):
                 for option_group, parameter_type in option_groups.items():
                     values[option_group] = parameter_type(
-                        **{
-                            parameter.name: values.pop(parameter.name)
-                            for parameter in fields(parameter_type)
-                        }
+                        **{field.name: values.pop(field.name) for field in fields(parameter_type)}
                     )
                 function(**values)
 

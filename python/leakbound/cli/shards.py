@@ -427,17 +427,18 @@ def _scores_and_membership(
 ) -> Iterator[tuple[AnyArray, BoolArray]]:
     """Yield scores and membership of a shard, batch by batch; messages number its rows."""
     member_col = layout.member_col
-    for batch in read_in_batches(path, [score, member_col], layout):
-        if stopped.is_set():
-            return
-        try:
-            member = check_membership(batch.member(), len(batch))
-        except InputError as error:
-            message = "column {column!r}, rows from {first} on: {error}"
-            raise InputError(
-                Message(message, column=member_col, first=batch.first, error=error)
-            ) from error
-        yield batch.numbers(score), member
+    with read_in_batches(path, [score, member_col], layout) as batches:
+        for batch in batches:
+            if stopped.is_set():
+                return
+            try:
+                member = check_membership(batch.member(), len(batch))
+            except InputError as error:
+                message = "column {column!r}, rows from {first} on: {error}"
+                raise InputError(
+                    Message(message, column=member_col, first=batch.first, error=error)
+                ) from error
+            yield batch.numbers(score), member
 
 
 TALLY = (

@@ -32,3 +32,10 @@ def test_what_can_be_seen_is_left_as_it_is() -> None:
 def test_errors_that_quote_files_are_printed_alone(capsys: Any) -> None:
     tell("leakbound: \x1b]0;VALID\x07 is no claim\nsecond")
     assert capsys.readouterr().err == "leakbound: \\x1b]0;VALID\\x07 is no claim\nsecond\n"
+
+
+def test_every_character_is_escaped_once() -> None:
+    private = "".join(map(chr, range(0xE000, 0xF8FF)))
+    escaped = "".join(f"\\u{ord(one):04x}" for one in private)
+    assert printable(private).startswith(escaped[:1999])
+    assert printable("\x1b\\x1b") == "\\x1b\\x1b"

@@ -65,6 +65,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     for text, words in (
         ("batch,index\n0,1.5\n", "must hold integers"),
         ("batch,index\n-1,2\n", "numbered 0, 1"),
+        ("batch,index\n0,1\ninf,2\n", "numbered 0, 1"),
         ("step,index\n0,1\n", "batch"),
     ):
         table.write_text(text, encoding="utf-8")

@@ -170,3 +170,19 @@ def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(
     assert f"use --out {out}" in leakbound("tally", others, *named, out.with_suffix(".x")).refusal
     for options in (["--attacks", "score,other"], ["--prior", "chance"], ["--bundle", out]):
         assert "are only counted" in leakbound("coins", folder, *options).refusal
+
+
+@pytest.mark.parametrize("column", ["score", "member"])
+@pytest.mark.parametrize("option", ["tally --out tally.parquet", "split --untouched"])
+def test_shards_of_no_text_are_refused_by_name(tmp_path: Path, option: str, column: str) -> None:
+    ends = pa.py_buffer(np.array([0, 1, 3, 4], dtype=np.int32).tobytes())
+    no_text = pa.Array.from_buffers(pa.string(), 3, [None, ends, pa.py_buffer(b"1\xff\xfe0")])
+    columns = {"id": pa.array([1, 2, 3]), "score": pa.array([0.5, 1.5, 2.5])}
+    columns["member"] = pa.array([1, 0, 1])
+    columns[column] = no_text
+    place = tmp_path / "shards"
+    place.mkdir()
+    parquet.write_table(pa.table(columns), place / "bad.parquet")
+    command, *options = option.split()
+    outcome = leakbound(command, place, *options)
+    assert "bad.parquet cannot be read" in outcome.refusal

@@ -205,10 +205,10 @@ def _headline_of_bound(result: Audit, terms: Terms) -> str:
 
 def _headline_of_no_bound(result: Audit, ranking: ScoreAudit, terms: Terms) -> str:
     """Return the headline of a bound of 0."""
-    sentence_about_attacks = ""
+    with_copies = ""
     if terms.copies > 1:
-        sentence_about_attacks = f", each inserted {terms.copies} times,"
-    audited_records = f"these {audited(ranking):,} {terms.units}{sentence_about_attacks}"
+        with_copies = f", each inserted {terms.copies} times,"
+    audited_records = f"these {audited(ranking):,} {terms.units}{with_copies}"
     if terms.ceiling > 0:
         return (
             f"Nothing could be refuted. A perfect attack on {audited_records} would have reached "

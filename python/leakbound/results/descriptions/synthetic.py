@@ -88,10 +88,10 @@ def _attacks_in_words(result: SyntheticResult) -> str:
     listed = ", ".join(
         f"{name.replace('_', ' ')} {rounded(float(bound))}" for name, bound in attacks.items()
     )
-    sentence_about_attacks = ""
+    share_of_each = ""
     if len(attacks) > 1:
-        sentence_about_attacks = ", each at an equal share of the error probability"
-    return f"Bounds of the attacks{sentence_about_attacks}: {listed}."
+        share_of_each = ", each at an equal share of the error probability"
+    return f"Bounds of the attacks{share_of_each}: {listed}."
 
 
 def _with_risks(description: Description, risks: Risks) -> Description:

@@ -147,11 +147,11 @@ def _why_bound_is_zero(result: ZeroRunResult) -> str:
 
 def _sentence_about_guesses(result: ZeroRunResult) -> str:
     """Return which guesses were right; over a set of propensities, in the worst case."""
-    closing_metrics = "right"
+    counted = "right"
     if result.correction == "tamper":
-        closing_metrics = "right and count"
+        counted = "right and count"
     sentence = sentence_about_right_guesses(
-        result.correct, guesses=result.guesses, guessed=result.guessed, right=closing_metrics
+        result.correct, guesses=result.guesses, guessed=result.guessed, right=counted
     )
     if result.learnt is not None and result.correction in _CORRECTIONS_BY_PROPENSITY:
         sentence = f"Under the least favourable propensities, {sentence[0].lower()}{sentence[1:]}"
