@@ -395,8 +395,9 @@ class Tally(AnyTally):
         """
         described, counts_of_batches = cls._streamed(data)
         if described is None:
-            stated_bits = counting.TALLY_BITS if bits is None else bits
-            described = {"bits": stated_bits, "shards": ()}
+            described = {"bits": counting.TALLY_BITS, "shards": ()}
+            if bits is not None:
+                described["bits"] = counting.check_bits(bits)
         with reading():
             bits_of_keys = counting.check_bits(described["bits"])
             shards = frozenset(map(str, described["shards"]))

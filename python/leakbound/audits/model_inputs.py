@@ -188,7 +188,7 @@ _LONGEST_TEXT = 1_000_000
 def tokens_of(data_sets: Sequence[Data], tokenizer: Callable[..., Data] | None) -> list[Data]:
     """Return data of a network with texts and lists of tokens as arrays, all of one length.
 
-    Parts may be lists of texts, of lists of tokens or of mappings with `input_ids`, or pairs of
+    Sets may be lists of texts, of lists of tokens or of mappings with `input_ids`, or pairs of
     these lists and labels. What is anything else stays as it is.
     """
     columns_or_none = [_token_columns_of_set(data_set, tokenizer) for data_set in data_sets]

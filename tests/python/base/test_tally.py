@@ -221,6 +221,8 @@ def test_batches_add_up_to_the_tally() -> None:
         rows(score=SCORES.astype(np.float32), member=2 * MEMBER.astype(int) - 1)
     )
     assert lb.Tally.from_arrow(single) == lb.Tally.of(SCORES, MEMBER)
+    with pytest.raises(errors.OptionError, match="bits must be at least 8"):
+        lb.Tally.from_arrow(single, bits=0)
 
 
 @pytest.mark.parametrize(
