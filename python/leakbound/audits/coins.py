@@ -27,6 +27,7 @@ from leakbound._tally.tally import AnyTally, Tally, by_attack, recorded
 from leakbound.audits import grouping, premises, road
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.pairs import Aggregate, Units, torn_group
+from leakbound.audits.policies.biased_coins import prior_in_options
 from leakbound.audits.subgroups import audit_each, membership_of_single_examples
 from leakbound.claims import Claim, PureDP
 from leakbound.claims.base import GuessWords
@@ -329,16 +330,16 @@ class Coins(road.Design[road.Listed | Tally | Mapping[str, Tally], AuditResult])
         theorem = claim.theorem(GuessWords(others=f"the coins of the other {wording.units}"))
         coins = "fair coin"
         odds = "fair coins"
-        prior_in_options: JsonValue = _HALF
+        stored_prior: JsonValue = _HALF
         if prior is not None:
             theorem = _PRIOR_THEOREM.format(unit=unit)
             coins = "coin, of the probability given,"
             odds = "coins of known odds"
-            prior_in_options = _prior_in_options(prior)
+            stored_prior = prior_in_options(prior)
         all_rows = ""
         if self.groups is not None:
             all_rows = ", with all its rows,"
-        options: JsonObject = {"sides": request.sides, "prior": prior_in_options}
+        options: JsonObject = {"sides": request.sides, "prior": stored_prior}
         if wording is not COINS:
             options["unit"] = unit
         assumptions = (
@@ -465,12 +466,3 @@ def _sentence_on_ties(request: road.Request, prior: FloatArray | None) -> str:
     if are_broken or prior is not None or not isinstance(request.claim, PureDP):
         return "are broken by the seed."
     return "stay together."
-
-
-def _prior_in_options(prior: FloatArray) -> JsonValue:
-    """Return prior probabilities as options show them: the one value, or the range and the mean."""
-    least = float(prior.min())
-    most = float(prior.max())
-    if least == most:
-        return least
-    return {"least": least, "most": most, "mean": float(prior.mean())}

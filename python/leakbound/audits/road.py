@@ -39,7 +39,7 @@ from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.named_scores import refuse_membership_as_attack, scores_by_attack
 from leakbound.audits.policies.approximate_dp import approx_policy
-from leakbound.audits.policies.biased_coins import prior_policy
+from leakbound.audits.policies.biased_coins import odds_in_options, prior_policy
 from leakbound.audits.policies.f_dp import family_policy
 from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.policies.trials import of_trials
@@ -358,6 +358,8 @@ class Examples(Grounds, Generic[S]):
         fields = assemble(proof, self, request)
         if self.copies > 1:
             fields |= grouping.fields_of_one_record(fields, self.copies, proof.game.sides)
+        for name, odds in odds_in_options(self.prior, proof.game).items():
+            fields["options"].setdefault(name, odds)
         fields["options"] |= {"design": design.name, "seed": request.seed, **asked(request.cuts)}
         fields["wording"] = self.wording or design.wording
         winning_attack = str(proof.options.get("attack", ""))

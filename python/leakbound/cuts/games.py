@@ -426,8 +426,8 @@ def _scores_look_inverted(auc: float, deviations_below: float, units: str) -> st
     return (
         f"AUC {auc:.3f} is {deviations_below:.1f} standard deviations below 1/2: the scores look "
         "inverted (higher must mean more likely a member); they are used as given. Flipping the "
-        f"sign for these {units} would use their membership: a flipped sign needs new coins, or a "
-        "new split"
+        f"sign for these {units} would use their membership: a flipped sign needs a new "
+        "draw of members"
     )
 
 

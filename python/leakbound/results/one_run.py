@@ -190,9 +190,9 @@ class AuditResult(Audit, ScoreAudit):
 
     @property
     def is_withheld(self) -> bool:
-        """Whether the bound is withheld because an assumption was contradicted."""
+        """Whether the bound is withheld because the records contradict a random split."""
         doubted = (one.status == "contradicted" for one in self.assumptions)
-        return self.relation == "replace" and any(doubted)
+        return not self.bound and "challenge" in self.options and any(doubted)
 
     def epsilon(self, delta: float = 0.0) -> float:  # noqa: D102 (that of `Audit`)
         if isinstance(self.claim, FAMILIES):

@@ -173,6 +173,12 @@ def test_what_a_baseline_proves_contradicts_limits_on_c() -> None:
     baseline = NOISE + 2 * FAIR
     real = lb.audit(baseline, lb.Panoramia(FAIR, baseline=baseline, real_nonmembers=True))
     assert status_of(real, "real non-members") == "contradicted"
+    proved = f"{math.floor(100 * real.baseline.bound) / 100:.2f}"
+    assert real.baseline.bound > 1
+    assert f"the baseline shows c ≥ {proved}; " in str(real)
+    assert f"the baseline gives c >= {proved}, " in str(real)
+    values = {one.name: one.value for one in real.summary().metrics}
+    assert values["c at least"] == proved
     limited = lb.audit(baseline, lb.Panoramia(FAIR, baseline=baseline, c_upper=0.1))
     assert status_of(limited, "upper limit on c") == "contradicted"
     enough = lb.audit(baseline, lb.Panoramia(FAIR, baseline=baseline, c_upper=9.0))

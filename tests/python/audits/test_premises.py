@@ -141,13 +141,13 @@ def test_of_several_attacks_only_the_best_is_warned_of() -> None:
     assert not any("if it was filled in" in text for text in leak.warnings)
 
 
-def test_a_turned_sign_needs_new_coins() -> None:
+def test_a_turned_sign_needs_a_new_draw() -> None:
     member = RNG.random(300) < 0.5
     result = lb.audit(RNG.normal(size=300) - 2 * member, lb.Coins(member), seed=0)
     (told,) = (text for text in result.warnings if "inverted" in text)
-    assert told.endswith("a flipped sign needs new coins, or a new split")
+    assert told.endswith("a flipped sign needs a new draw of members")
     steps = " ".join(result.summary().next_steps)
-    assert "a flipped sign needs new coins" in steps
+    assert "a flipped sign needs a new draw of members" in steps
     assert "both signs" not in steps
 
 

@@ -51,6 +51,7 @@ class Twins(road.Design[road.Listed, results.AuditResult]):
         unit="twin",
         units="pairs of twins",
         order="largest difference first",
+        each="two twins each",
     )
     member: ArrayInput
 
@@ -209,7 +210,10 @@ def test_the_sentences_are_those_of_the_design() -> None:
     assert "guesses about which twin was trained on were right" in " ".join(said.paragraphs)
     assert notes["Correct guesses"].startswith("which twin was trained on, ")
     assert notes["Confidence"] == "over the coins of the twins"
-    assert "Pairs of twins" in notes
+    assert notes["Pairs of twins"] == "two twins each"
+    assert not any(name.startswith(("TPR", "Accuracy")) for name in notes)
+    (scores,) = (one.caption for one in said.figures if one.name == "histogram")
+    assert scores.startswith("Scores used to rank pairs of twins. ")
     worst = "It is about the worst case over the audited pairs of twins,"
     assert any(one.startswith(worst) for one in said.meaning.does_not_say)
     assert twins(Portion()).searched == (

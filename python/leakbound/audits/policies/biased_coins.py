@@ -14,8 +14,8 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.messages import Message, Option
 from leakbound._base.numerics import expit, logit
-from leakbound._base.types import BoolArray, FloatArray, JsonValue, PathOrder, Sides
-from leakbound.cuts import ORDERS, CutPolicy, Fixed, KLScan, ScoreGame
+from leakbound._base.types import BoolArray, FloatArray, JsonObject, JsonValue, PathOrder, Sides
+from leakbound.cuts import ORDERS, CutPolicy, Fixed, Game, KLScan, ScoreGame
 from leakbound.cuts.policy import Best, DerivedPolicy
 from leakbound.errors import OptionError
 
@@ -166,3 +166,26 @@ def _biased_paths(
         path = _core.Path.from_successes(is_correct[rows])
         visits[order] = (path, offsets[rows])
     return visits
+
+
+def prior_in_options(prior: FloatArray) -> JsonValue:
+    """Return prior probabilities as options show them: the one value, or the range and the mean."""
+    least = float(np.min(prior))
+    most = float(np.max(prior))
+    if least == most:
+        return least
+    return {"least": least, "most": most, "mean": float(np.mean(prior))}
+
+
+def odds_in_options(prior: FloatArray | None, game: Game) -> JsonObject:
+    """Return how often guesses are right by chance, as options show it; empty for fair coins.
+
+    `prior` has the probabilities of the coins; of a guess among `k` candidates, options also have
+    the number of guesses.
+    """
+    odds: JsonObject = {}
+    if prior is not None:
+        odds["prior"] = prior_in_options(prior)
+    if game.k > 2:
+        odds |= {"k": game.k, "secrets": game.examples}
+    return odds

@@ -250,8 +250,8 @@ def _steps_for_flawed_scores(ranking: ScoreAudit) -> Iterator[str]:
     if _auc_deviations(ranking) < -_CHANCE_DEVIATIONS:
         yield (
             "Check the sign of the score: members score lower than non-members (AUC "
-            f"{ranking.auc:.3f}). Do not flip it for these records: a flipped sign needs new "
-            "coins, or a new split."
+            f"{ranking.auc:.3f}). Do not flip it for these records: a flipped sign needs a "
+            "new draw of members."
         )
 
 

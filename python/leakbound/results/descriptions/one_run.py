@@ -31,6 +31,7 @@ from leakbound.results.descriptions.shared import (
 )
 from leakbound.results.one_run import AuditResult, as_epsilon, converted
 from leakbound.results.terms import (
+    audited,
     claimed_delta,
     delta_of,
     guarantee_of_copies,
@@ -158,7 +159,7 @@ def _figures_of_audit(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
         colour=MEMBER,
         bound=bound_in_words,
         ranking=result,
-        units=plural(result.wording.unit),
+        units=_units_of_scores(result),
     )
     drawing = Drawing(
         kind=result.kind,
@@ -172,6 +173,15 @@ def _figures_of_audit(result: AuditResult, terms: Terms) -> tuple[Figure, ...]:
         batches="batches" in result.options,
     )
     return figures_of(drawing)
+
+
+def _units_of_scores(result: AuditResult) -> str:
+    """Return what each score is of: what is audited, or one of its candidates."""
+    histogram = result.histogram
+    scores = int(histogram.members.sum() + histogram.non_members.sum())
+    if scores == audited(result):
+        return result.wording.units
+    return plural(result.wording.unit)
 
 
 def _metrics_of_audit(

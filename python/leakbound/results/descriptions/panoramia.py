@@ -132,8 +132,9 @@ def _evidence_of_panoramia(result: PanoramiaResult) -> str:
     right = sentence_about_right_guesses(
         result.correct, guesses=result.guesses, guessed=result.attack.guessed
     )
+    of_baseline = number(result.baseline.bound)
     both = (
-        f"{right} Without the model, the baseline shows c ≥ {number(result.c_lb)}; with it, the "
+        f"{right} Without the model, the baseline shows c ≥ {of_baseline}; with it, the "
         f"attack shows c + ε ≥ {number(result.c_plus_epsilon_lb)}. "
     )
     if result.c_upper is not None:
@@ -220,7 +221,11 @@ def _metrics_of_panoramia(
             name=name, value=number(result.bound), note=f"{KINDS[result.kind].tag}; {difference}"
         ),
         Metric(name="c + ε at least", value=number(most), note="attack, with the model"),
-        Metric(name="c at least", value=number(c), note="baseline, without the model"),
+        Metric(
+            name="c at least",
+            value=number(result.baseline.bound),
+            note="baseline, without the model",
+        ),
         _metric_of_baseline(result),
         *on_condition,
         *closing_metrics(
