@@ -492,20 +492,24 @@ class DerivedPolicy(PathPolicy, Generic[B]):
 
 def _checked_best(answer: object, policy: type[PathPolicy], examples: int) -> Best:
     """Return what a policy answered, which may be from outside, with numbers of Python."""
-    expected = (
-        f"{policy.__name__}.bound must return Best(logit, cut, successes): a bound on the log-odds "
-        "of a correct guess, -inf where nothing is shown, the guesses made, and how many of them "
-        f"were correct; got {shown(answer)}"
-    )
     if not isinstance(answer, Best):
-        raise OptionError(expected)
+        raise OptionError(_message_about_answer(answer, policy))
     try:
         log_odds = real(answer.logit, name="logit", below=math.inf)
         guesses = integer(answer.cut, name="cut", least=0, most=examples)
         correct_guesses = integer(answer.successes, name="successes", least=0, most=guesses)
     except LeakboundError as error:
-        raise OptionError(f"{expected}: {error}") from None
+        raise OptionError(f"{_message_about_answer(answer, policy)}: {error}") from None
     return replace(answer, logit=log_odds, cut=guesses, successes=correct_guesses)
+
+
+def _message_about_answer(answer: object, policy: type[PathPolicy]) -> str:
+    """Say what a policy must answer, and what it did."""
+    return (
+        f"{policy.__name__}.bound must return Best(logit, cut, successes): a bound on the log-odds "
+        "of a correct guess, -inf where nothing is shown, the guesses made, and how many of them "
+        f"were correct; got {shown(answer)}"
+    )
 
 
 def untested(path: _core.Path, points: int) -> CurvePoints:
