@@ -34,7 +34,7 @@ from leakbound._base.types import (
     Strings,
 )
 from leakbound.audits import grouping, premises
-from leakbound.audits.arguments import asked
+from leakbound.audits.arguments import asked, check_design_class, error_of_wording
 from leakbound.audits.figures import curve, histogram_of, roc
 from leakbound.audits.member_count import MemberCount
 from leakbound.audits.named_scores import refuse_membership_as_attack, scores_by_attack
@@ -113,13 +113,13 @@ class Design(ABC, Generic[S_contra, R_co]):
     def audit(self, scores: S_contra, request: Request, /) -> R_co:
         """Bound the claim's parameter from below."""
 
-    def audit_by(self, _scores: S_contra, _request: Request, _by: ArrayInput, /) -> dict[Any, R_co]:
+    def audit_by(self, _scores: S_contra, request: Request, _by: ArrayInput, /) -> dict[Any, R_co]:
         """Audit each subgroup that labels tell apart."""
         message = (
             "{by=} is not for {design}: audit each of k subgroups by itself, with confidence "
-            "1 - 0.05 / k"
+            "1 - {level} / k"
         )
-        raise OptionError(Message(message, design=type(self).__name__))
+        raise OptionError(Message(message, design=type(self).__name__, level=request.level))
 
 
 if TYPE_CHECKING:
@@ -248,6 +248,7 @@ def audit(
     # 1. Options; what the design decides is filled in.
     if not isinstance(design, Design):
         raise InputTypeError(_message_without_design(design))
+    check_design_class(type(design))
     if claim is None:
         claim = design.claim
     request = Request(
@@ -362,6 +363,8 @@ class Examples(Grounds, Generic[S]):
             fields["options"].setdefault(name, odds)
         fields["options"] |= {"design": design.name, "seed": request.seed, **asked(request.cuts)}
         fields["wording"] = self.wording or design.wording
+        if not isinstance(fields["wording"], Wording):
+            raise error_of_wording(type(design), fields["wording"])
         winning_attack = str(proof.options.get("attack", ""))
         filled = self.filled.get(winning_attack, "")
         fields["warnings"] = premises.with_filled(filled, fields["warnings"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import leakbound._core as _core
-from leakbound._base.checks import choice, instance, integer, real
+from leakbound._base.checks import choice, instance, integer, real, shown
 from leakbound._base.messages import OF_FAMILIES, Message, Option, hinted
 from leakbound._base.records import IF_ANY
 from leakbound._base.types import CountOptions, FdpTest, InWords, Relation, Sampling, Sides
@@ -22,6 +22,11 @@ _USUAL_DELTA = 1e-5
 # Noise multipliers of DP-SGD between which audits search: beyond, ε says nothing or is 0
 _LEAST_NOISE = 0.1
 _MOST_NOISE = 50.0
+# What to write where a family is described, or its bracket, in another way
+_HINT_OF_BRACKET = (
+    "bracket=(least, most), the smallest and the largest value of the parameter that audits look at"
+)
+_HINT_OF_FAMILY = 'write lb.TradeOffFamily(parameter="…", tradeoff=…, bracket=(least, most))'
 
 
 def checked_rate(value: object) -> float:
@@ -416,6 +421,13 @@ def from_event(event: object, *, relation: Relation | None = None) -> EventFamil
     return EventFamily(event=text, relation=relation)
 
 
+@hinted(
+    positional=_HINT_OF_FAMILY,
+    parameter=_HINT_OF_FAMILY,
+    tradeoff=_HINT_OF_FAMILY,
+    bracket=f"write {_HINT_OF_BRACKET}",
+    **OF_FAMILIES,
+)
 @dataclass(frozen=True, kw_only=True)
 class TradeOffFamily(FamilyClaim):
     """Any family of trade-off functions, ordered by a parameter.
@@ -460,9 +472,14 @@ class TradeOffFamily(FamilyClaim):
         function: object = self.tradeoff
         if not callable(function) or getattr(function, "__hash__", None) is None:
             raise InputTypeError(f"tradeoff must be a function of a number, got {function!r}")
-        instance(self.bracket, name="bracket", types=tuple)
-        if len(self.bracket) != 2:
-            raise OptionError(f"bracket must be two numbers, got {self.bracket!r}")
+        bracket: object = self.bracket
+        message = (
+            f"bracket must be a pair of numbers, got {shown(bracket)}: write {_HINT_OF_BRACKET}"
+        )
+        if not isinstance(bracket, tuple):
+            raise InputTypeError(message)
+        if len(bracket) != 2:
+            raise OptionError(message)
         low = real(self.bracket[0], name="bracket[0]", least=0, below=math.inf)
         high = real(self.bracket[1], name="bracket[1]", above=low, below=math.inf)
         object.__setattr__(self, "bracket", (low, high))

@@ -11,6 +11,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base import shares
+from leakbound._base.checks import integer, real, shown
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy, encode
 from leakbound._base.types import (
@@ -24,6 +25,7 @@ from leakbound._base.types import (
     Sides,
 )
 from leakbound.cuts.games import Game, Ties, inverted_warnings, near_ceiling
+from leakbound.errors import LeakboundError, OptionError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,8 +105,9 @@ _FEW_EXAMPLES = 1000
 class Best:
     """A bound and the cut that gave it, of a policy that does not get these from the core.
 
-    `logit` is on the log-odds of a correct guess or what else is bounded, not clipped; `cut` are
-    the guesses made, 0 if no cut stands out, and `successes` the right ones.
+    `logit` is on the log-odds of a correct guess or what else is bounded, not clipped, and -inf if
+    nothing is shown; `cut` are the guesses made, 0 if no cut stands out, and `successes` the right
+    ones.
     """
 
     logit: float
@@ -296,7 +299,11 @@ class PathPolicy(Policy):
 
     @abstractmethod
     def bound(self, path: _core.Path, order: PathOrder, level: float, /) -> BestCut:
-        """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
+        """Return the best bound on the log-odds of a correct guess, wrong with chance `level`.
+
+        An audit raises OptionError if it is not below infinity, as NaN is not, or if there are more
+        guesses than examples, or more correct ones than guesses.
+        """
 
     def curve(
         self, path: _core.Path, _order: PathOrder, _level: float, points: int, /
@@ -360,7 +367,12 @@ class PathPolicy(Policy):
         paths = self.paths(ranking, orders)
         if recall < 1:
             paths = _paths_up_to_recall(paths, recall, ranking.examples)
-        bounds = {order: self.bound(path, order, level) for order, path in paths.items()}
+        bounds = dict[PathOrder, BestCut]()
+        for order, path in paths.items():
+            bound = self.bound(path, order, level)
+            if not isinstance(bound, _core.Bound):
+                bound = _checked_best(bound, type(self), ranking.examples)
+            bounds[order] = bound
         winner = max(bounds, key=lambda order: bounds[order].logit)
         return winner, paths[winner], bounds[winner]
 
@@ -383,7 +395,10 @@ class PathPolicy(Policy):
         path = _core.Path.correct_first(examples, right)
         if recall < 1:
             path = path.prefix(_most_guesses_at_recall(recall, examples))
-        return self.bound(path, order, level).logit
+        bound = self.bound(path, order, level)
+        if not isinstance(bound, _core.Bound):
+            bound = _checked_best(bound, type(self), examples)
+        return bound.logit
 
     def told(self, _best: BestCut, _level: float, /) -> dict[str, JsonValue]:
         """Return what else options tell of the best cut."""
@@ -473,6 +488,28 @@ class DerivedPolicy(PathPolicy, Generic[B]):
     ) -> str:
         """See `Policy.searched`."""
         return self.base.searched(examples, sides, units=units, recall=recall)
+
+
+def _checked_best(answer: object, policy: type[PathPolicy], examples: int) -> Best:
+    """Return what a policy answered, which may be from outside, with numbers of Python."""
+    if not isinstance(answer, Best):
+        raise OptionError(_message_about_answer(answer, policy))
+    try:
+        log_odds = real(answer.logit, name="logit", below=math.inf)
+        guesses = integer(answer.cut, name="cut", least=0, most=examples)
+        correct_guesses = integer(answer.successes, name="successes", least=0, most=guesses)
+    except LeakboundError as error:
+        raise OptionError(f"{_message_about_answer(answer, policy)}: {error}") from None
+    return replace(answer, logit=log_odds, cut=guesses, successes=correct_guesses)
+
+
+def _message_about_answer(answer: object, policy: type[PathPolicy]) -> str:
+    """Say what a policy must answer, and what it did."""
+    return (
+        f"{policy.__name__}.bound must return Best(logit, cut, successes): a bound on the log-odds "
+        "of a correct guess, -inf where nothing is shown, the guesses made, and how many of them "
+        f"were correct; got {shown(answer)}"
+    )
 
 
 def untested(path: _core.Path, points: int) -> CurvePoints:

@@ -280,6 +280,119 @@ def test_a_policy_proves_nothing_where_scores_say_nothing() -> None:
     assert found.bound == 0
 
 
+@dataclass(frozen=True)
+class Answering(Portion):
+    """A policy that answers what it is given."""
+
+    answer: object = None
+
+    def bound(self, _path: Ranks, _order: PathOrder, _level: float, /) -> Best:
+        return self.answer  # type: ignore[return-value]
+
+
+class Certain(Portion):
+    """A policy that proves anything of a perfect attack."""
+
+    def bound(self, path: Ranks, order: PathOrder, level: float, /) -> Best:
+        if path.count(path.guesses) == (FIRST.size, FIRST.size):
+            return Best(math.inf, 10, 10)
+        return super().bound(path, order, level)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (Best(math.nan, 10, 5), "logit must be below inf, got nan"),
+        (Best(math.inf, 10, 10), "logit must be below inf, got inf"),
+        (Best(np.float64("nan"), 10, 5), "logit must be below inf, got nan"),
+        (Best("1", 10, 5), "logit must be a real number, got '1'"),  # type: ignore[arg-type]
+        (Best(1.0, 10, 20), "successes must be at least 0 and at most 10, got 20"),
+        (Best(1.0, 10, -1), "successes must be at least 0 and at most 10, got -1"),
+        (Best(1.0, 401, 20), "cut must be at least 0 and at most 400, got 401"),
+        (Best(1.0, 10.0, 5), "cut must be an integer, got 10.0"),  # type: ignore[arg-type]
+        (None, "got None"),
+        (1.2, "got 1.2"),
+        ((1.0, 10, 5), r"got \(1.0, 10, 5\)"),
+    ],
+)
+def test_what_is_no_answer_of_a_policy_is_refused(answer: object, problem: str) -> None:
+    expected = rf"^Answering\.bound must return Best\(logit, cut, successes\): .*{problem}$"
+    policy = Answering(answer=answer)
+    with pytest.raises(OptionError, match=expected):
+        lb.audit(SCORES, lb.Coins(FIRST), cuts=policy, seed=0)
+    with pytest.raises(OptionError, match=expected):
+        twins(policy)
+
+
+def test_what_is_no_answer_about_a_perfect_attack_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"^Certain\.bound must return .*, got inf$"):
+        lb.audit(SCORES, lb.Coins(FIRST), cuts=Certain(), seed=0)
+
+
+def test_numbers_of_numpy_are_those_of_python() -> None:
+    numbers = Best(np.float32(0.5), np.int64(50), np.int32(40))  # type: ignore[arg-type]
+    counting = type("Counting", (Quarter,), {"bound": lambda *_: numbers})
+    result = twins(counting())
+    assert (result.bound, result.guesses, result.correct) == (0.5, 50, 40)
+    assert {type(one) for one in (result.guesses, result.correct)} == {int}
+    assert lb.AuditResult.from_json(result.to_json()).bound == 0.5
+
+
+def test_a_policy_may_show_nothing() -> None:
+    assert twins(Answering(answer=Best(-math.inf, 0, 0))).bound == 0
+
+
+def untouched(_design: object, _scores: road.Listed, _request: road.Request, /) -> lb.AuditResult:
+    pytest.fail("the design was asked before its words were checked")
+
+
+class Uncalled(road.Design[road.Listed, results.AuditResult]):
+    """A design whose name and words are set by tests."""
+
+    name = "uncalled"
+    wording = Twins.wording
+    audit = untouched
+
+
+@pytest.mark.parametrize("name", [None, "", 3, property(lambda _design: "late")])
+def test_a_design_without_a_name_is_refused_at_once(name: object) -> None:
+    unnamed = type("Unnamed", (Uncalled,), {"name": name})
+    with pytest.raises(OptionError, match=r"^Unnamed\.name must be .* write name: ClassVar\[str\]"):
+        lb.audit(SCORES, unnamed(), seed=0)
+
+
+def test_a_design_that_declares_no_name_is_refused_at_once() -> None:
+    class Nameless(road.Design[road.Listed, results.AuditResult]):
+        wording = Twins.wording
+        audit = untouched
+
+    with pytest.raises(OptionError, match=r"^Nameless\.name must be a text.*got None: write name"):
+        lb.audit(SCORES, Nameless(), seed=0)
+
+
+@pytest.mark.parametrize("wording", ["a coin", None, {"drawn": "a coin"}, Wording, lambda _: "x"])
+def test_a_design_of_other_words_is_refused_at_once(wording: object) -> None:
+    worded = type("Worded", (Uncalled,), {"wording": wording})
+    with pytest.raises(OptionError, match=r"^Worded\.wording must be a Wording.*write wording: "):
+        lb.audit(SCORES, worded(), seed=0)
+
+
+def test_words_of_a_property_are_checked_once_they_are_stored() -> None:
+    late = type("Late", (Twins,), {"wording": property(lambda _design: "a coin")})
+    with pytest.raises(OptionError, match=r"^Late\.wording must be a Wording.*got 'a coin'"):
+        lb.audit(SCORES, late(FIRST), seed=0)
+    usual = type("Usual", (Twins,), {"wording": property(lambda _design: Twins.wording)})
+    assert lb.audit(SCORES, usual(FIRST), seed=0).wording == Twins.wording
+
+
+@pytest.mark.parametrize(
+    ("confidence", "level"), [(0.95, "0.05"), (0.99, "0.01"), (0.9999999, "1e-07")]
+)
+def test_subgroups_of_a_design_share_the_level_of_the_audit(confidence: float, level: str) -> None:
+    with pytest.raises(OptionError, match=rf"Twins: audit each.* with confidence 1 - {level} / k$"):
+        lb.audit(SCORES, Twins(FIRST), by=FIRST, confidence=confidence)
+
+
 @pytest.mark.parametrize("make", [twins, AUDITS["policy"], lambda: coins("leaks", "gaussian")])
 def test_a_figure_is_drawn_with_its_words(
     make: Callable[[], lb.AuditResult], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -328,6 +441,26 @@ def test_a_family_is_a_function(tmp_path: Path) -> None:
     result.report(tmp_path / "report.html")
     text = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert f"({own}; 95 % confidence)" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("bracket", "refused"),
+    [(None, InputTypeError), ([0.01, 100.0], InputTypeError), ((), OptionError)],
+)
+def test_a_family_says_what_its_bracket_is(bracket: object, refused: type[Exception]) -> None:
+    expected = r"bracket=\(least, most\), the smallest and the largest value of the parameter"
+    with pytest.raises(refused, match=rf"^bracket must be a pair of numbers, got .*{expected}"):
+        lb.TradeOffFamily(parameter="x", tradeoff=noise, bracket=bracket)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=rf"missing .*'bracket': write {expected}"):
+        lb.TradeOffFamily(parameter="x", tradeoff=noise)  # type: ignore[call-arg]
+
+
+def test_a_family_without_arguments_says_what_to_write() -> None:
+    family = r'write lb\.TradeOffFamily\(parameter="…", tradeoff=…, bracket=\(least, most\)\)$'
+    with pytest.raises(TypeError, match=family):
+        lb.TradeOffFamily()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=family):
+        lb.TradeOffFamily(noise)  # type: ignore[call-arg, arg-type]
 
 
 def test_a_signal_is_a_function(tmp_path: Path) -> None:
