@@ -115,10 +115,7 @@ class Design(ABC, Generic[S_contra, R_co]):
 
     def audit_by(self, _scores: S_contra, request: Request, _by: ArrayInput, /) -> dict[Any, R_co]:
         """Audit each subgroup that labels tell apart."""
-        message = (
-            "{by=} is not for {design}: audit each of k subgroups by itself, with confidence "
-            "1 - {level} / k"
-        )
+        message = "{by=} is not for {design}: audit k subgroups, each at confidence 1 - {level} / k"
         raise OptionError(Message(message, design=type(self).__name__, level=request.level))
 
 
