@@ -356,8 +356,9 @@ class Examples(Grounds, Generic[S]):
         fields = assemble(proof, self, request)
         if self.copies > 1:
             fields |= grouping.fields_of_one_record(fields, self.copies, proof.game.sides)
-        for name, odds in odds_in_options(self.prior, proof.game).items():
-            fields["options"].setdefault(name, odds)
+        if self.prior is not None or proof.game.k > 2:
+            for name, odds in odds_in_options(self.prior, proof.game).items():
+                fields["options"].setdefault(name, odds)
         fields["options"] |= {"design": design.name, "seed": request.seed, **asked(request.cuts)}
         fields["wording"] = self.wording or design.wording
         if not isinstance(fields["wording"], Wording):

@@ -389,7 +389,7 @@ def test_words_of_a_property_are_checked_once_they_are_stored() -> None:
     ("confidence", "level"), [(0.95, "0.05"), (0.99, "0.01"), (0.9999999, "1e-07")]
 )
 def test_subgroups_of_a_design_share_the_level_of_the_audit(confidence: float, level: str) -> None:
-    with pytest.raises(OptionError, match=rf"Twins: audit each.* with confidence 1 - {level} / k$"):
+    with pytest.raises(OptionError, match=rf"Twins: audit k.* at confidence 1 - {level} / k$"):
         lb.audit(SCORES, Twins(FIRST), by=FIRST, confidence=confidence)
 
 
