@@ -150,7 +150,7 @@ def encode(value: Any) -> JsonValue:
     """Return the JSON form of a dataclass, array, number or word, or of what is made of them."""
     if isinstance(value, Lazy):
         return encode(value.value)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, tuple | list):
         return [encode(element) for element in value]

@@ -193,6 +193,37 @@ def test_it_gives_a_bound_json_a_bundle_and_a_report(name: str, tmp_path: Path) 
     assert result.searched in page
 
 
+class InNumPy(Quarter):
+    """A policy whose best cut has numbers of NumPy."""
+
+    def bound(self, path: Ranks, order: PathOrder, level: float, /) -> Best:
+        best = super().bound(path, order, level)
+        return Best(np.float64(best.logit), np.int64(best.cut), np.int64(best.successes))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Wards(Renamed):
+    """Twins whose result has an option of NumPy."""
+
+    name: ClassVar[str] = "wards"
+    wards: int = 3
+
+    def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
+        result = super().audit(scores, request)
+        own = {"wards": np.int64(self.wards)}
+        return replace(result, options=result.options | own)
+
+
+def test_numbers_of_numpy_are_stored_as_numbers(tmp_path: Path) -> None:
+    result = lb.audit(SCORES, lb.Coins(FIRST), cuts=InNumPy(), seed=0)
+    assert lb.AuditResult.from_json(result.to_json()) == result
+    assert result.bound == lb.audit(SCORES, lb.Coins(FIRST), cuts=Quarter(), seed=0).bound
+    result = lb.audit(SCORES, Wards(FIRST, wards=4), seed=0)
+    assert lb.AuditResult.from_json(result.to_json()).options["wards"] == 4
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=None, chosen=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+
+
 def test_the_sentences_are_those_of_the_design() -> None:
     result = twins().with_check(epsilon=0.5, relation="replace")
     said = result.summary()
