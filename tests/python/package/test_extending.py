@@ -193,6 +193,12 @@ def test_it_gives_a_bound_json_a_bundle_and_a_report(name: str, tmp_path: Path) 
     assert result.searched in page
 
 
+class Shiftless(Renamed):
+    """A class that others take their name from."""
+
+    name: ClassVar[str] = "shifted twins"
+
+
 class InNumPy(Quarter):
     """A policy whose best cut has numbers of NumPy."""
 
@@ -222,6 +228,34 @@ def test_numbers_of_numpy_are_stored_as_numbers(tmp_path: Path) -> None:
     assert lb.AuditResult.from_json(result.to_json()).options["wards"] == 4
     result.bundle(tmp_path / "bundle", scores=SCORES, plan=None, chosen=FIRST)
     assert evidence.verify_bundle(tmp_path / "bundle").valid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Called(Portion):
+    """A policy with a field that is called as the attribute that designs are stored by."""
+
+    name: str = "quarter"
+
+
+@dataclass(frozen=True, eq=False)
+class Shifted(Shiftless):
+    """A design that inherits its name, and has an option besides."""
+
+    shift: float = 0.0
+
+    def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
+        result = super().audit(scores, request)
+        return replace(result, options=result.options | {"shift": self.shift})
+
+
+def test_policies_are_stored_by_their_class_and_designs_by_their_name(tmp_path: Path) -> None:
+    result = lb.audit(SCORES, lb.Coins(FIRST), cuts=Called(), seed=0)
+    assert result.options["cuts"] == {"type": "Called", "share": 0.25, "name": "quarter"}
+    result.bundle(tmp_path / "policy", scores=SCORES, plan=FIRST)
+    assert evidence.verify_bundle(tmp_path / "policy").valid
+    result = lb.audit(SCORES, Shifted(FIRST, shift=1.0), seed=0)
+    result.bundle(tmp_path / "design", scores=SCORES, plan=None, chosen=FIRST)
+    assert evidence.verify_bundle(tmp_path / "design").valid
 
 
 def test_the_sentences_are_those_of_the_design() -> None:
