@@ -154,7 +154,7 @@ def encode(value: Any) -> JsonValue:
     """Return the JSON form of a dataclass, array, number or word, or of what is made of them."""
     if isinstance(value, Lazy):
         return encode(value.value)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, tuple | list):
         return [encode(element) for element in value]
@@ -491,18 +491,16 @@ def _check_json_value(value: object, name: str) -> None:
 _PACKAGE = __name__.partition(".")[0]
 
 
-def derived(kind: type[object], name: str) -> Any:
-    """Return the class that was derived from another, outside the package, by its name.
+def derived(kind: type[object], name: str, attribute: str = "__name__") -> Any:
+    """Return the class that was derived from another, outside the package, by what files call it.
 
-    Its name is its attribute `name`, if that is a text, and else that of the class. It is found
-    once the module that defines it was imported; the last definition counts. None if there is none.
+    That is the text in a class attribute, its own or inherited: its `__name__`, unless another
+    attribute is given. It is found once the module that defines it was imported; the last
+    definition counts. None if there is none.
     """
     last_defined_class = None
     for subclass in _subclasses_outside_package(kind):
-        stored_name = vars(subclass).get("name")
-        if not isinstance(stored_name, str):
-            stored_name = subclass.__name__
-        if stored_name == name:
+        if getattr(subclass, attribute, None) == name:
             last_defined_class = subclass
     return last_defined_class
 

@@ -27,7 +27,7 @@ def design_of(name: str) -> type[AnyDesign]:
     if name in DESIGNS:
         design_of_package: type[AnyDesign] = getattr(audits, DESIGNS[name])
         return design_of_package
-    derived_design: type[AnyDesign] | None = derived(Design, name)
+    derived_design: type[AnyDesign] | None = derived(Design, name, attribute="name")
     if derived_design is None:
         raise FormatError(f"unknown design {name!r:.60}: import the module that defines it")
     return derived_design
@@ -35,7 +35,7 @@ def design_of(name: str) -> type[AnyDesign]:
 
 def is_known(name: str) -> bool:
     """Return whether a design of this name is in the package, or was derived outside it."""
-    return name in DESIGNS or derived(Design, name) is not None
+    return name in DESIGNS or derived(Design, name, attribute="name") is not None
 
 
 def parameters_of(name: str) -> set[str]:

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
@@ -19,6 +19,7 @@ from leakbound._base.types import (
     Correction,
     FloatArray,
     IntArray,
+    JsonObject,
     JsonValue,
     PathName,
     PathOrder,
@@ -282,8 +283,20 @@ class Policy(Procedure):
 
 def stored(policy: object) -> JsonValue:
     """Return a policy as files have it: its type, and its fields if it has any."""
-    content = encode(policy)
-    return content if isinstance(content, dict) else {"type": type(policy).__name__}
+    content: JsonObject = {"type": type(policy).__name__}
+    if is_dataclass(policy):
+        for one in fields(policy):
+            content[one.name] = _stored_field(getattr(policy, one.name))
+    return content
+
+
+def _stored_field(value: object) -> JsonValue:
+    """Return a field of a policy as files have it: another policy may have no fields."""
+    if isinstance(value, Policy):
+        return stored(value)
+    if isinstance(value, list | tuple):
+        return [_stored_field(part) for part in value]
+    return encode(value)
 
 
 class PathPolicy(Policy):

@@ -9,6 +9,7 @@ import numpy as np
 
 from leakbound._base.checks import shown
 from leakbound._base.features import table_of
+from leakbound._base.messages import Message
 from leakbound._base.records import derived, encode
 from leakbound._base.tables import Column
 from leakbound._base.types import AnyArray, HasMember, JsonObject, JsonValue
@@ -17,7 +18,7 @@ from leakbound.audits.designs import DESIGNS, audit_of, is_known, parameters_of
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES, Policy
 from leakbound.cuts.policy import stored as stored_policy
-from leakbound.errors import FormatError, LeakboundError
+from leakbound.errors import FormatError, LeakboundError, OptionError
 from leakbound.evidence.stored_tables import read_table, read_writing, stored_table, stored_writing
 from leakbound.planning.inclusion import Plan
 from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreement, Design, build
@@ -186,7 +187,19 @@ def recipe_of(result: Result, data: Mapping[str, object], options: Mapping[str, 
         arguments.pop("member", None)  # a design from outside may call it otherwise
     recipe_json, stored_arrays = Recipe(audit=audit, arguments=arguments).encoded()
     recipe = Recipe.decoded(recipe_json, stored_arrays, data.get("member"))
-    flaw = flaw_of_rerun(recipe.run, result)
+    try:
+        flaw = flaw_of_rerun(recipe.run, result)
+    except Exception as error:
+        policy = recipe.arguments.get("cuts")
+        if policy is None or type(policy) in CUT_POLICIES:
+            raise
+        message = (
+            "{policy} fails once it was stored and read back ({kind}: {error}): its fields must be "
+            "text, numbers, other policies, or lists of these, not functions, arrays or NaN"
+        )
+        raise OptionError(
+            Message(message, policy=type(policy).__name__, kind=type(error).__name__, error=error)
+        ) from error
     if flaw:
         raise FormatError(
             f"auditing these scores and this membership by {audit} gives another result: "

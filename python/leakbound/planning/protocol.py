@@ -211,18 +211,21 @@ def _refuse_unknown_option(name: str, known_names: Strings) -> NoReturn:
 
 
 def build(value: object, name: str, kinds: Mapping[str, type[object]]) -> object:
-    """Build a claim or a policy from its table: its type, and its fields by name."""
+    """Build a claim or a policy from its table: its type, and its fields by name.
+
+    Fields of a policy may be policies, which have tables of their own, or infinite.
+    """
     type_to_build = None
     options_of_type: Named = {}
     if isinstance(value, dict) and "type" in value:
         options_of_type = {
-            option_name: option_value
+            option_name: _built_field(option_value, f"{name}.{option_name}", kinds)
             for option_name, option_value in value.items()
             if option_name != "type"
         }
         type_name = str(value["type"])
         type_to_build = kinds.get(type_name)
-        if type_to_build is None and name == "cuts":
+        if type_to_build is None and name.startswith("cuts"):
             type_to_build = derived(Policy, type_name)
     if type_to_build is None:
         example = '"auto" or { type = "KLScan" }'
@@ -240,6 +243,19 @@ def build(value: object, name: str, kinds: Mapping[str, type[object]]) -> object
     except TypeError as error:
         message = f"{name}: {type_to_build.__name__}: {error}"
     raise OptionError(message)
+
+
+def _built_field(value: object, name: str, kinds: Mapping[str, type[object]]) -> object:
+    """Return a field of a claim or a policy as it was before it was stored."""
+    if isinstance(value, dict) and "type" in value:
+        return build(value, name=name, kinds=kinds)
+    if isinstance(value, dict):
+        return {key: _built_field(part, f"{name}.{key}", kinds) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_built_field(part, name=name, kinds=kinds) for part in value]
+    if value in {"inf", "-inf"}:
+        return float(str(value))
+    return value
 
 
 _CLAIMS = {claim.__name__: claim for claim in CLAIMS if claim is not TradeOffFamily}

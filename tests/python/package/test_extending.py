@@ -4,8 +4,8 @@ import ast
 import html
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -192,6 +192,114 @@ def test_it_gives_a_bound_json_a_bundle_and_a_report(name: str, tmp_path: Path) 
     page = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
     assert result.wording.drawn in page
     assert result.searched in page
+
+
+class Shiftless(Renamed):
+    """A class that others take their name from."""
+
+    name: ClassVar[str] = "shifted twins"
+
+
+class InNumPy(Quarter):
+    """A policy whose best cut has numbers of NumPy."""
+
+    def bound(self, path: Ranks, order: PathOrder, level: float, /) -> Best:
+        best = super().bound(path, order, level)
+        return Best(np.float64(best.logit), np.int64(best.cut), np.int64(best.successes))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Wards(Renamed):
+    """Twins whose result has an option of NumPy."""
+
+    name: ClassVar[str] = "wards"
+    wards: int = 3
+
+    def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
+        result = super().audit(scores, request)
+        own = {"wards": np.int64(self.wards)}
+        return replace(result, options=result.options | own)
+
+
+def test_numbers_of_numpy_are_stored_as_numbers(tmp_path: Path) -> None:
+    result = lb.audit(SCORES, lb.Coins(FIRST), cuts=InNumPy(), seed=0)
+    assert lb.AuditResult.from_json(result.to_json()) == result
+    assert result.bound == lb.audit(SCORES, lb.Coins(FIRST), cuts=Quarter(), seed=0).bound
+    result = lb.audit(SCORES, Wards(FIRST, wards=4), seed=0)
+    assert lb.AuditResult.from_json(result.to_json()).options["wards"] == 4
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=None, chosen=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Called(Portion):
+    """A policy with a field that is called as the attribute that designs are stored by."""
+
+    name: str = "quarter"
+
+
+@dataclass(frozen=True, eq=False)
+class Shifted(Shiftless):
+    """A design that inherits its name, and has an option besides."""
+
+    shift: float = 0.0
+
+    def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
+        result = super().audit(scores, request)
+        return replace(result, options=result.options | {"shift": self.shift})
+
+
+def test_policies_are_stored_by_their_class_and_designs_by_their_name(tmp_path: Path) -> None:
+    result = lb.audit(SCORES, lb.Coins(FIRST), cuts=Called(), seed=0)
+    assert result.options["cuts"] == {"type": "Called", "share": 0.25, "name": "quarter"}
+    result.bundle(tmp_path / "policy", scores=SCORES, plan=FIRST)
+    assert evidence.verify_bundle(tmp_path / "policy").valid
+    result = lb.audit(SCORES, Shifted(FIRST, shift=1.0), seed=0)
+    result.bundle(tmp_path / "design", scores=SCORES, plan=None, chosen=FIRST)
+    assert evidence.verify_bundle(tmp_path / "design").valid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wrapped(Quarter):
+    """A policy of others, at most at so many guesses, perhaps by a function."""
+
+    inner: Sequence[cuts.PathPolicy] = (Portion(share=0.2), Quarter())
+    scan: cuts.PathPolicy = field(default_factory=lb.KLScan)
+    most: float = math.inf
+    choose: Callable[[Iterable[float]], float] | None = None
+
+    def bound(self, path: Ranks, order: PathOrder, level: float, /) -> Best:
+        share = level / (1 + len(self.inner))
+        tried = [policy.bound(path, order, share) for policy in (*self.inner, self.scan)]
+        choose = self.choose or max
+        largest = choose(best.logit for best in tried if best.cut < self.most)
+        return next(
+            Best(one.logit, one.cut, one.successes) for one in tried if one.logit == largest
+        )
+
+
+def test_policies_and_infinite_numbers_are_fields_of_a_policy(tmp_path: Path) -> None:
+    result = lb.audit(SCORES, lb.Coins(FIRST), cuts=Wrapped(), seed=0)
+    assert lb.AuditResult.from_json(result.to_json()) == result
+    stored = result.options["cuts"]
+    assert stored["inner"] == [{"type": "Portion", "share": 0.2}, {"type": "Quarter"}]
+    assert (stored["scan"]["type"], stored["most"]) == ("KLScan", "inf")
+    built = build(stored, name="cuts", kinds={"KLScan": lb.KLScan})
+    assert isinstance(built, Wrapped)
+    assert built.inner[0] == Portion(share=0.2)
+    assert isinstance(built.inner[1], Quarter)
+    assert (built.scan, built.most) == (lb.KLScan(), math.inf)
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    with pytest.raises(OptionError, match=r"cuts\.scan is .*Other.*does not know"):
+        build({**stored, "scan": {"type": "Other"}}, name="cuts", kinds={"KLScan": lb.KLScan})
+
+
+def test_a_policy_that_cannot_be_read_back_is_refused(tmp_path: Path) -> None:
+    result = lb.audit(SCORES, lb.Coins(FIRST), cuts=Wrapped(choose=max), seed=0)
+    with pytest.raises(OptionError, match=r"Wrapped fails once .*must be text, numbers"):
+        result.bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
+    assert not (tmp_path / "bundle").exists()
 
 
 def test_the_sentences_are_those_of_the_design() -> None:
