@@ -1,6 +1,5 @@
 """The conditional lower bound of an audit with features: over a set, refutable, seldom wrong."""
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -105,22 +104,6 @@ def test_an_approximate_guarantee_is_audited_by_matching() -> None:
     assert result.conditional.claim == lb.ApproxDP(delta=1e-6)
     assert result.conditional_by_match is None
     assert 0 < result.conditional.bound <= 3
-
-
-@dataclass(frozen=True)
-class DerivedDP(lb.PureDP):
-    """A claim of pure DP from outside."""
-
-
-def test_claims_derived_from_pure_dp_are_corrected_like_it() -> None:
-    baseline, attack, member, x = game(6, m=1000, leak=3.0)
-    design = lb.Panoramia(member, baseline=baseline, features=x)
-    result = lb.audit(attack, design, claim=DerivedDP())
-    expected = lb.audit(attack, design)
-    assert result.conditional is not None
-    assert expected.conditional is not None
-    assert result.conditional.correction == expected.conditional.correction
-    assert result.conditional.bound == expected.conditional.bound
 
 
 def test_coins_that_features_separate_prove_nothing() -> None:
