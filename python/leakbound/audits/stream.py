@@ -47,7 +47,7 @@ from leakbound.audits.sequences import (
     strongest_sequence,
     visiting_order,
 )
-from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS, Bets
+from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS, Bets, Trials
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS, Proof, ScoreGame
 from leakbound.cuts.policy import PATH_NAMES, Best, Stated, chance_explains
@@ -263,7 +263,7 @@ class Stream:
             "batches": self.batches,
         }
         if self._takes_trials:
-            options["design"] = "trials"
+            options["design"] = Trials.name
         reason = ""
         if not bound:
             reason = chance_explains(guesses, correct)

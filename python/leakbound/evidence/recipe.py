@@ -14,14 +14,14 @@ from leakbound._base.records import derived, encode
 from leakbound._base.tables import Column
 from leakbound._base.types import AnyArray, HasMember, JsonObject, JsonValue
 from leakbound.audits import Coins, Panoramia, ZeroRun
-from leakbound.audits.designs import DESIGNS, audit_of, is_known, parameters_of
+from leakbound.audits.designs import DESIGNS, DesignOfProtocol, audit_of, is_known, parameters_of
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES, Policy
 from leakbound.cuts.policy import stored as stored_policy
 from leakbound.errors import FormatError, LeakboundError, OptionError
 from leakbound.evidence.stored_tables import read_table, read_writing, stored_table, stored_writing
 from leakbound.planning.inclusion import Plan
-from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreement, Design, build
+from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreement, build
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 from leakbound.results.base import Result
@@ -453,7 +453,7 @@ def recipe_departure(agreed: Agreement, result: Result, recipe: Recipe) -> str:
     it out, but a seed only where the protocol has one; so are the names of the attacks, and the
     guarantee that was checked.
     """
-    designs = get_args(Design)
+    designs = get_args(DesignOfProtocol)
     if recipe.audit not in designs:
         return f"a protocol can be for {', '.join(designs)}, but this is {recipe.audit}"
     return (

@@ -16,7 +16,7 @@ from leakbound._base.numerics import logit
 from leakbound._base.streams import SCHEME, Purpose
 from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray, PathInput
 from leakbound.audits import Stream
-from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
+from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS, Trials
 from leakbound.claims import CLAIMS, Claim
 from leakbound.errors import InputError, InputTypeError, LeakboundError
 from leakbound.mechanisms.case import CaseRun
@@ -193,7 +193,7 @@ def _audit_next_batch(
 
 def _result_of_runs(stream_result: AuditResult, runs: Runs) -> AuditResult:
     """Return the result of a stream in terms of runs."""
-    options_of_runs = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
+    options_of_runs = {"runs": runs.scored, "seed": runs.seed, "design": Trials.name}
     assumption_name, assumption_statement = INDEPENDENT
     if not runs.repeatable:
         options_of_runs["repeatable"] = False

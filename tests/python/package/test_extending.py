@@ -20,6 +20,7 @@ from leakbound._base.numerics import logit
 from leakbound._base.types import ArrayInput, PathOrder, Sides
 from leakbound._core import Path as Ranks
 from leakbound.audits import road
+from leakbound.audits.designs import DESIGNS
 from leakbound.benchmark.running import NamedBound
 from leakbound.cuts.policy import Best
 from leakbound.errors import FormatError, InputTypeError, OptionError
@@ -358,6 +359,24 @@ def test_classes_of_the_package_that_are_no_options_cannot_be_named() -> None:
             Recipe.decoded(content, {}, None)
 
 
+def test_designs_are_named_in_their_own_files() -> None:
+    """Elsewhere an audit and the option `design` take the attribute of the class."""
+    named: list[str] = []
+    for path in Path(str(lb.__file__)).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            values: list[ast.expr] = []
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("audit_of"):
+                values = node.args[:1]
+            if isinstance(node, ast.Dict):
+                pairs = zip(node.keys, node.values, strict=True)
+                values = [value for key, value in pairs if key and ast.unparse(key) == "'design'"]
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("['design']"):
+                values = [node.value]
+            texts = [one.value for one in values if isinstance(one, ast.Constant)]
+            named += [f"{path}: {text}" for text in texts if text in DESIGNS]
+    assert named == []
+
+
 def test_what_is_no_policy_is_refused() -> None:
     for wrong in ("scan", Portion, object()):
         with pytest.raises(InputTypeError, match="cuts must be one of KLScan"):
@@ -399,6 +418,18 @@ def test_a_figure_is_drawn_with_its_words(
     result.report(tmp_path / "report.html")
     assert figures[-1].caption in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+def test_a_bundle_says_that_a_figure_is_not_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(PLOTS, "shares", SHARES)
+    twins().bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    monkeypatch.delitem(PLOTS, "shares")
+    verified = evidence.verify_bundle(tmp_path / "bundle")
+    assert not verified.valid
+    assert "or it has figures whose module is not imported here" in verified.why
 
 
 def noise(scale: float) -> lb.TradeOff:
