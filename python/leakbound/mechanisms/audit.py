@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.checks import MOST_EXAMPLES, instance, integer, real, shown
+from leakbound._base.checks import MOST_EXAMPLES, integer, real, shown
 from leakbound._base.console import bar, one_line
 from leakbound._base.files import digest, file_alone
 from leakbound._base.imports import needs
@@ -18,6 +18,7 @@ from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, I
 from leakbound.audits import Stream
 from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS, Trials
 from leakbound.claims import CLAIMS, Claim
+from leakbound.claims.families import refuse_claim
 from leakbound.errors import InputError, InputTypeError, LeakboundError
 from leakbound.mechanisms.case import CaseRun
 from leakbound.mechanisms.outputs import features_of
@@ -117,7 +118,8 @@ def audit_mechanism(
     >>> result.summary().answer
     'The claimed ε = 1 is refuted (95 % confidence).'
     """
-    instance(claim, name="claim", types=CLAIMS)
+    if type(claim) not in CLAIMS:
+        refuse_claim(claim, name="claim")
     _check_callable("run", run)
     claimed_parameter = real(parameter, name="parameter", least=0, below=math.inf)
     most_runs = integer(most_runs, name="most_runs", least=10, most=MOST_EXAMPLES)

@@ -18,6 +18,7 @@ import leakbound as lb
 from leakbound import cuts, evidence, results
 from leakbound._base.numerics import logit
 from leakbound._base.types import ArrayInput, PathOrder, Sides
+from leakbound._core import Bound
 from leakbound._core import Path as Ranks
 from leakbound.audits import road
 from leakbound.audits.designs import DESIGNS
@@ -300,6 +301,40 @@ def test_a_policy_that_cannot_be_read_back_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"Wrapped fails once .*must be text, numbers"):
         result.bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
     assert not (tmp_path / "bundle").exists()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartScan(lb.KLScan):
+    """A scan at a part of the level."""
+
+    part: float = 0.5
+
+    def bound(self, path: Ranks, order: PathOrder, level: float, failures: float = 0.0, /) -> Bound:
+        return super().bound(path, order, self.part * level, failures)
+
+
+def test_a_policy_derived_from_a_scan_is_stored_as_itself(tmp_path: Path) -> None:
+    result = lb.audit(SCORES, lb.Coins(FIRST), cuts=PartScan(part=0.1), seed=0)
+    usual = lb.audit(SCORES, lb.Coins(FIRST), cuts=lb.KLScan(), seed=0)
+    assert 0 < result.bound < usual.bound
+    assert (result.options["cuts"]["type"], result.options["cuts"]["part"]) == ("PartScan", 0.1)
+    assert lb.AuditResult.from_json(result.to_json()) == result
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+
+
+class OwnNoise(lb.LaplaceDP):
+    """A claim that no file could be read back with."""
+
+
+def test_claims_derived_from_those_of_the_package_are_refused() -> None:
+    said = r"is a OwnNoise, derived from LaplaceDP, .*TradeOffFamily\("
+    with pytest.raises(OptionError, match=said):
+        lb.audit(SCORES, lb.Coins(FIRST), claim=OwnNoise(), seed=0)
+    with pytest.raises(OptionError, match=said):
+        lb.Stream(claim=OwnNoise())
+    with pytest.raises(InputTypeError, match="claim must be one of PureDP"):
+        lb.Stream(claim=object())  # type: ignore[arg-type]
 
 
 def test_the_sentences_are_those_of_the_design() -> None:
