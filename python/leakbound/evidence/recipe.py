@@ -149,7 +149,10 @@ class Recipe:
             raise FormatError(f"{design} takes no {', '.join(sorted(unknown)):.60}")
         arguments: dict[str, object] = {}
         for argument_name, stored_option in stored_options.items():
-            arguments[argument_name] = read_option(argument_name, stored_option)
+            if isinstance(stored_option, list) and design not in DESIGNS:
+                arguments[argument_name] = _read_list_option(argument_name, stored_option)
+            else:
+                arguments[argument_name] = read_option(argument_name, stored_option)
         unread_arrays = dict(stored_arrays)
         for argument_name, stored_form in data_forms.items():
             arguments[argument_name] = _read_recipe_data(
@@ -364,6 +367,17 @@ def read_option(option_name: str, option_content: object) -> object:
     if option_content in ("inf", "-inf"):
         return float(option_content)
     return option_content
+
+
+def _read_list_option(option_name: str, option_content: list[object]) -> list[object]:
+    """Return an option of a design from outside that is a list, perhaps of lists."""
+    values: list[object] = []
+    for part in option_content:
+        if isinstance(part, list):
+            values.append(_read_list_option(option_name, part))
+        else:
+            values.append(read_option(option_name, part))
+    return values
 
 
 def _recipe_data_json(

@@ -211,14 +211,15 @@ class InNumPy(Quarter):
 
 @dataclass(frozen=True, eq=False)
 class Wards(Renamed):
-    """Twins whose result has an option of NumPy."""
+    """Twins whose result has an option of NumPy, and one that is a list."""
 
     name: ClassVar[str] = "wards"
     wards: int = 3
+    weights: Sequence[object] = (0.5, math.inf, (1, 2))
 
     def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
         result = super().audit(scores, request)
-        own = {"wards": np.int64(self.wards)}
+        own = {"wards": np.int64(self.wards), "weights": list(self.weights)}
         return replace(result, options=result.options | own)
 
 
@@ -248,6 +249,18 @@ class Shifted(Shiftless):
     def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
         result = super().audit(scores, request)
         return replace(result, options=result.options | {"shift": self.shift})
+
+
+def test_options_of_a_design_may_be_lists(tmp_path: Path) -> None:
+    weights = (0.25, -math.inf, ("a", "b"), np.float64(2))
+    result = lb.audit(SCORES, Wards(FIRST, weights=weights), seed=0)
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=None, chosen=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    stored = lb.AuditResult.from_json(result.to_json()).options["weights"]
+    assert stored == [0.25, "-inf", ["a", "b"], 2.0]
+    tables = lb.audit(SCORES, Wards(FIRST, weights=[{"a": 1}]), seed=0)
+    with pytest.raises(FormatError, match=r"weights is .*, which is not a value of this option"):
+        tables.bundle(tmp_path / "tables", scores=SCORES, plan=None, chosen=FIRST)
 
 
 def test_policies_are_stored_by_their_class_and_designs_by_their_name(tmp_path: Path) -> None:
