@@ -1,7 +1,7 @@
 """Designs by name, and audits of options that were stored as one set."""
 
 from inspect import signature
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from leakbound import audits
 from leakbound._base.records import derived
@@ -18,6 +18,8 @@ DESIGNS = {
     "choices": "Choices",
 }
 """Classes of designs by the names that results have of them; each is imported when it is used."""
+DesignOfProtocol: TypeAlias = Literal["coins", "random_split", "choices"]
+"""Names of designs of one run in which members are drawn, which a protocol can fix in advance."""
 SHARED = ("claim", "confidence", "cuts", "sides", "ids", "by", "seed")
 """Options of `leakbound.audit`, whatever the design; others are the design's own."""
 

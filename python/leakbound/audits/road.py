@@ -44,6 +44,7 @@ from leakbound.audits.policies.f_dp import family_policy
 from leakbound.audits.policies.second_look import DEFAULT, second_look
 from leakbound.audits.policies.trials import of_trials
 from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP
+from leakbound.claims.families import refuse_claim
 from leakbound.cuts import CutPolicy, Game, Policy, Proof, ScoreGame, SecondLook
 from leakbound.cuts.games import TrialGame
 from leakbound.cuts.policies import check_policy
@@ -76,7 +77,8 @@ class Request:
     """The probability of error."""
 
     def __post_init__(self) -> None:
-        checks.instance(self.claim, "claim", CLAIMS)
+        if type(self.claim) not in CLAIMS:
+            refuse_claim(self.claim, name="claim")
         if self.cuts is not None:
             check_policy(self.cuts)
         checks.choice(self.sides, "sides", CoinSides)

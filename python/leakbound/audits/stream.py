@@ -13,7 +13,6 @@ from leakbound._base.checks import (
     check_scores,
     choice,
     complement,
-    instance,
     real,
     shown,
 )
@@ -47,8 +46,9 @@ from leakbound.audits.sequences import (
     strongest_sequence,
     visiting_order,
 )
-from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS, Bets
+from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS, Bets, Trials
 from leakbound.claims import CLAIMS, Claim, PureDP
+from leakbound.claims.families import refuse_claim
 from leakbound.cuts import ORDERS, Proof, ScoreGame
 from leakbound.cuts.policy import PATH_NAMES, Best, Stated, chance_explains
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
@@ -132,7 +132,8 @@ class Stream:
         sides: SidesChoice = "both",
         shares: Sequence[float] = _SHARES,
     ) -> None:
-        instance(claim, "claim", CLAIMS)
+        if type(claim) not in CLAIMS:
+            refuse_claim(claim, name="claim")
         choice(sides, "sides", SidesChoice)
         self._claim = claim
         self._level = complement(confidence)
@@ -263,7 +264,7 @@ class Stream:
             "batches": self.batches,
         }
         if self._takes_trials:
-            options["design"] = "trials"
+            options["design"] = Trials.name
         reason = ""
         if not bound:
             reason = chance_explains(guesses, correct)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checks import MOST_EXAMPLES, complement, flag, instance, integer
+from leakbound._base.checks import MOST_EXAMPLES, complement, flag, integer
 from leakbound._base.console import track
 from leakbound._base.types import CoinSides, FloatArray, IntArray, SidesChoice
 from leakbound._base.workers import end_with_parent
@@ -23,6 +23,7 @@ from leakbound._core import __version__
 from leakbound.audits import Coins, audit
 from leakbound.benchmark.table import Row, Table
 from leakbound.claims import CLAIMS, FAMILIES, Claim, PureDP
+from leakbound.claims.families import refuse_claim
 from leakbound.cuts import CutPolicy, Fixed, Policy, SecondLook
 from leakbound.errors import InputError, InputTypeError, LeakboundError, OptionError
 from leakbound.simulate import Game
@@ -239,7 +240,8 @@ def run(
     flag(progress, name="progress")
     flag(reference, name="reference")
     for claim in claims:
-        instance(claim, name="claims", types=CLAIMS)
+        if type(claim) not in CLAIMS:
+            refuse_claim(claim, name="claims")
     checked_sizes = [integer(size, name="m", least=1, most=MOST_EXAMPLES) for size in m]
     checked_seeds = [integer(seed, name="seeds", least=0) for seed in seeds]
     checked_bounds = [*map(NamedBound.of, bounds)]

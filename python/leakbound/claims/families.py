@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import leakbound._core as _core
 from leakbound._base.checks import choice, instance, integer, real, shown
@@ -523,6 +523,18 @@ else:
 """Any claim that an audit of one run takes."""
 CLAIMS = (PureDP, ApproxDP, *FAMILIES)
 """Every claim that an audit of one run takes."""
+
+
+def refuse_claim(claim: object, name: str) -> NoReturn:
+    """Refuse what is of no class in `CLAIMS`: files store a claim by the name of its class."""
+    instance(claim, name=name, types=CLAIMS)
+    base = next(kind.__name__ for kind in CLAIMS if isinstance(claim, kind))
+    raise OptionError(
+        f"{name} is a {type(claim).__name__}, derived from {base}, which could not be read back "
+        f"from a file: use {base}, or make a family of your own with "
+        "TradeOffFamily(parameter=…, tradeoff=…, bracket=…)",
+        option=name,
+    )
 
 
 def check_has_epsilon(claim: Claim) -> None:

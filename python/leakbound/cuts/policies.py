@@ -107,6 +107,9 @@ class KLScan(PathPolicy):
 
     def described(self, level: float, /) -> JsonValue:
         """See `PathPolicy.described`: `kappa` and `min_guesses` are filled in."""
+        if type(self) is not KLScan:
+            # A class derived from this one has fields of its own, and may use another level.
+            return super().described(level)
         return {"type": "KLScan", **self._options(level)}
 
     def _options(self, level: float) -> dict[str, Any]:

@@ -14,14 +14,14 @@ from leakbound._base.records import derived, encode
 from leakbound._base.tables import Column
 from leakbound._base.types import AnyArray, HasMember, JsonObject, JsonValue
 from leakbound.audits import Coins, Panoramia, ZeroRun
-from leakbound.audits.designs import DESIGNS, audit_of, is_known, parameters_of
+from leakbound.audits.designs import DESIGNS, DesignOfProtocol, audit_of, is_known, parameters_of
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES, Policy
 from leakbound.cuts.policy import stored as stored_policy
 from leakbound.errors import FormatError, LeakboundError, OptionError
 from leakbound.evidence.stored_tables import read_table, read_writing, stored_table, stored_writing
 from leakbound.planning.inclusion import Plan
-from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreement, Design, build
+from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreement, build
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 from leakbound.results.base import Result
@@ -149,7 +149,10 @@ class Recipe:
             raise FormatError(f"{design} takes no {', '.join(sorted(unknown)):.60}")
         arguments: dict[str, object] = {}
         for argument_name, stored_option in stored_options.items():
-            arguments[argument_name] = read_option(argument_name, stored_option)
+            if isinstance(stored_option, list) and design not in DESIGNS:
+                arguments[argument_name] = _read_list_option(argument_name, stored_option)
+            else:
+                arguments[argument_name] = read_option(argument_name, stored_option)
         unread_arrays = dict(stored_arrays)
         for argument_name, stored_form in data_forms.items():
             arguments[argument_name] = _read_recipe_data(
@@ -366,6 +369,17 @@ def read_option(option_name: str, option_content: object) -> object:
     return option_content
 
 
+def _read_list_option(option_name: str, option_content: list[object]) -> list[object]:
+    """Return an option of a design from outside that is a list, perhaps of lists."""
+    values: list[object] = []
+    for part in option_content:
+        if isinstance(part, list):
+            values.append(_read_list_option(option_name, part))
+        else:
+            values.append(read_option(option_name, part))
+    return values
+
+
 def _recipe_data_json(
     argument_name: str, argument: object, stored_arrays: dict[str, AnyArray]
 ) -> JsonValue:
@@ -453,7 +467,7 @@ def recipe_departure(agreed: Agreement, result: Result, recipe: Recipe) -> str:
     it out, but a seed only where the protocol has one; so are the names of the attacks, and the
     guarantee that was checked.
     """
-    designs = get_args(Design)
+    designs = get_args(DesignOfProtocol)
     if recipe.audit not in designs:
         return f"a protocol can be for {', '.join(designs)}, but this is {recipe.audit}"
     return (

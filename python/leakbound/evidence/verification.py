@@ -394,8 +394,9 @@ class _BundleChecks:
         if redrawn_report == self.contents.texts["report.html"]:
             return True, "drawn again: the same"
         return False, (
-            "report.html is not the report of this result, or another matplotlib made it: install "
-            "that version, or skip the page and do not trust it"
+            "report.html is not the report of this result, or another matplotlib made it, or it "
+            "has figures whose module is not imported here: install that version, import that "
+            "module, or skip the page and do not trust it"
             f"{self._other_version}"
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.checks import MOST_EXAMPLES, instance, integer, real, shown
+from leakbound._base.checks import MOST_EXAMPLES, integer, real, shown
 from leakbound._base.console import bar, one_line
 from leakbound._base.files import digest, file_alone
 from leakbound._base.imports import needs
@@ -16,8 +16,9 @@ from leakbound._base.numerics import logit
 from leakbound._base.streams import SCHEME, Purpose
 from leakbound._base.types import AnyArray, ArrayInput, BoolArray, FloatArray, IntArray, PathInput
 from leakbound.audits import Stream
-from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS
+from leakbound.audits.trials import INDEPENDENT, NEIGHBOURS, Trials
 from leakbound.claims import CLAIMS, Claim
+from leakbound.claims.families import refuse_claim
 from leakbound.errors import InputError, InputTypeError, LeakboundError
 from leakbound.mechanisms.case import CaseRun
 from leakbound.mechanisms.outputs import features_of
@@ -117,7 +118,8 @@ def audit_mechanism(
     >>> result.summary().answer
     'The claimed ε = 1 is refuted (95 % confidence).'
     """
-    instance(claim, name="claim", types=CLAIMS)
+    if type(claim) not in CLAIMS:
+        refuse_claim(claim, name="claim")
     _check_callable("run", run)
     claimed_parameter = real(parameter, name="parameter", least=0, below=math.inf)
     most_runs = integer(most_runs, name="most_runs", least=10, most=MOST_EXAMPLES)
@@ -193,7 +195,7 @@ def _audit_next_batch(
 
 def _result_of_runs(stream_result: AuditResult, runs: Runs) -> AuditResult:
     """Return the result of a stream in terms of runs."""
-    options_of_runs = {"runs": runs.scored, "seed": runs.seed, "design": "trials"}
+    options_of_runs = {"runs": runs.scored, "seed": runs.seed, "design": Trials.name}
     assumption_name, assumption_statement = INDEPENDENT
     if not runs.repeatable:
         options_of_runs["repeatable"] = False

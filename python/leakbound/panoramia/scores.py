@@ -7,6 +7,7 @@ import numpy as np
 
 from leakbound._base.files import Arrays
 from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound.audits import Coins, Panoramia
 from leakbound.audits.designs import audit_of
 from leakbound.audits.panoramia.conditional import (
     WIDE,
@@ -98,7 +99,7 @@ class GameScores:
             "seed": self.seed,
         }
         result: PanoramiaResult = audit_of(
-            "panoramia", scores_of_attack, **(known_options | options)
+            Panoramia.name, scores_of_attack, **(known_options | options)
         )
         return result
 
@@ -110,7 +111,7 @@ class GameScores:
             )
         loss_decreases = _scores_on_target(self.losses, target)
         known_options: dict[str, object] = {"member": self.member, "seed": self.seed}
-        result: AuditResult = audit_of("coins", loss_decreases, **(known_options | options))
+        result: AuditResult = audit_of(Coins.name, loss_decreases, **(known_options | options))
         return result
 
     def take(self, rows: IntArray | slice) -> "GameScores":
@@ -194,7 +195,7 @@ def saturation_of(games: Sequence[Arrays], sizes: Sequence[int], options: Option
         known = {"member": game["coins"], "confidence": options.confidence, "cuts": options.cuts}
         # The last size is the whole training part.
         rankings = [*(game[f"baseline-{size}"] for size in sizes[:-1]), game["baseline"]]
-        results = [audit_of("panoramia", x, baseline=x, seed=seed, **known) for x in rankings]
+        results = [audit_of(Panoramia.name, x, baseline=x, seed=seed, **known) for x in rankings]
         bounds.append(np.array([result.c_lb for result in results]))
     return Saturation(examples=2 * np.array(sizes, dtype=np.int64), c_lb=tuple(bounds))
 

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from inspect import signature
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,15 +22,13 @@ from leakbound._base.types import (
     Strings,
 )
 from leakbound.audits.coins import Coins
-from leakbound.audits.designs import DESIGNS, audit_of, parameters_of
+from leakbound.audits.designs import DESIGNS, DesignOfProtocol, audit_of, parameters_of
 from leakbound.audits.road import Listed, Request
 from leakbound.claims import CLAIMS, Claim, PureDP, TradeOffFamily
 from leakbound.claims.families import check_epsilon_at
 from leakbound.cuts import CUT_POLICIES, Policy
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
 from leakbound.results import AuditResult
-
-Design: TypeAlias = Literal["coins", "random_split", "choices"]
 
 # What a protocol must contain.
 PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
@@ -77,7 +75,7 @@ class Agreement:
             if field.name in self.options:
                 options_of_request[field.name] = self.options[field.name]
         Request(**options_of_request)
-        choice(self.options.get("design", Coins.name), name="design", allowed=Design)
+        choice(self.options.get("design", Coins.name), name="design", allowed=DesignOfProtocol)
 
     @classmethod
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreement":

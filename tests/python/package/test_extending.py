@@ -18,8 +18,10 @@ import leakbound as lb
 from leakbound import cuts, evidence, results
 from leakbound._base.numerics import logit
 from leakbound._base.types import ArrayInput, PathOrder, Sides
+from leakbound._core import Bound
 from leakbound._core import Path as Ranks
 from leakbound.audits import road
+from leakbound.audits.designs import DESIGNS
 from leakbound.benchmark.running import NamedBound
 from leakbound.cuts.policy import Best
 from leakbound.errors import FormatError, InputTypeError, OptionError
@@ -210,14 +212,15 @@ class InNumPy(Quarter):
 
 @dataclass(frozen=True, eq=False)
 class Wards(Renamed):
-    """Twins whose result has an option of NumPy."""
+    """Twins whose result has an option of NumPy, and one that is a list."""
 
     name: ClassVar[str] = "wards"
     wards: int = 3
+    weights: Sequence[object] = (0.5, math.inf, (1, 2))
 
     def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
         result = super().audit(scores, request)
-        own = {"wards": np.int64(self.wards)}
+        own = {"wards": np.int64(self.wards), "weights": list(self.weights)}
         return replace(result, options=result.options | own)
 
 
@@ -247,6 +250,18 @@ class Shifted(Shiftless):
     def audit(self, scores: road.Listed, request: road.Request, /) -> results.AuditResult:
         result = super().audit(scores, request)
         return replace(result, options=result.options | {"shift": self.shift})
+
+
+def test_options_of_a_design_may_be_lists(tmp_path: Path) -> None:
+    weights = (0.25, -math.inf, ("a", "b"), np.float64(2))
+    result = lb.audit(SCORES, Wards(FIRST, weights=weights), seed=0)
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=None, chosen=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    stored = lb.AuditResult.from_json(result.to_json()).options["weights"]
+    assert stored == [0.25, "-inf", ["a", "b"], 2.0]
+    tables = lb.audit(SCORES, Wards(FIRST, weights=[{"a": 1}]), seed=0)
+    with pytest.raises(FormatError, match=r"weights is .*, which is not a value of this option"):
+        tables.bundle(tmp_path / "tables", scores=SCORES, plan=None, chosen=FIRST)
 
 
 def test_policies_are_stored_by_their_class_and_designs_by_their_name(tmp_path: Path) -> None:
@@ -300,6 +315,40 @@ def test_a_policy_that_cannot_be_read_back_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"Wrapped fails once .*must be text, numbers"):
         result.bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
     assert not (tmp_path / "bundle").exists()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartScan(lb.KLScan):
+    """A scan at a part of the level."""
+
+    part: float = 0.5
+
+    def bound(self, path: Ranks, order: PathOrder, level: float, failures: float = 0.0, /) -> Bound:
+        return super().bound(path, order, self.part * level, failures)
+
+
+def test_a_policy_derived_from_a_scan_is_stored_as_itself(tmp_path: Path) -> None:
+    result = lb.audit(SCORES, lb.Coins(FIRST), cuts=PartScan(part=0.1), seed=0)
+    usual = lb.audit(SCORES, lb.Coins(FIRST), cuts=lb.KLScan(), seed=0)
+    assert 0 < result.bound < usual.bound
+    assert (result.options["cuts"]["type"], result.options["cuts"]["part"]) == ("PartScan", 0.1)
+    assert lb.AuditResult.from_json(result.to_json()) == result
+    result.bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+
+
+class OwnNoise(lb.LaplaceDP):
+    """A claim that no file could be read back with."""
+
+
+def test_claims_derived_from_those_of_the_package_are_refused() -> None:
+    said = r"is a OwnNoise, derived from LaplaceDP, .*TradeOffFamily\("
+    with pytest.raises(OptionError, match=said):
+        lb.audit(SCORES, lb.Coins(FIRST), claim=OwnNoise(), seed=0)
+    with pytest.raises(OptionError, match=said):
+        lb.Stream(claim=OwnNoise())
+    with pytest.raises(InputTypeError, match="claim must be one of PureDP"):
+        lb.Stream(claim=object())  # type: ignore[arg-type]
 
 
 def test_the_sentences_are_those_of_the_design() -> None:
@@ -360,6 +409,24 @@ def test_classes_of_the_package_that_are_no_options_cannot_be_named() -> None:
         content = {"audit": "coins", "options": {"cuts": {"type": inner}}, "data": {}}
         with pytest.raises(OptionError, match="does not know"):
             Recipe.decoded(content, {}, None)
+
+
+def test_designs_are_named_in_their_own_files() -> None:
+    """Elsewhere an audit and the option `design` take the attribute of the class."""
+    named: list[str] = []
+    for path in Path(str(lb.__file__)).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            values: list[ast.expr] = []
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("audit_of"):
+                values = node.args[:1]
+            if isinstance(node, ast.Dict):
+                pairs = zip(node.keys, node.values, strict=True)
+                values = [value for key, value in pairs if key and ast.unparse(key) == "'design'"]
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("['design']"):
+                values = [node.value]
+            texts = [one.value for one in values if isinstance(one, ast.Constant)]
+            named += [f"{path}: {text}" for text in texts if text in DESIGNS]
+    assert named == []
 
 
 def test_what_is_no_policy_is_refused() -> None:
@@ -516,6 +583,18 @@ def test_a_figure_is_drawn_with_its_words(
     result.report(tmp_path / "report.html")
     assert figures[-1].caption in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+def test_a_bundle_says_that_a_figure_is_not_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(PLOTS, "shares", SHARES)
+    twins().bundle(tmp_path / "bundle", scores=SCORES, plan=FIRST)
+    assert evidence.verify_bundle(tmp_path / "bundle").valid
+    monkeypatch.delitem(PLOTS, "shares")
+    verified = evidence.verify_bundle(tmp_path / "bundle")
+    assert not verified.valid
+    assert "or it has figures whose module is not imported here" in verified.why
 
 
 def noise(scale: float) -> lb.TradeOff:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import leakbound._core as _core
-from leakbound._base.types import PathOrder, Sides
+from leakbound._base.types import JsonValue, PathOrder, Sides
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import OutsideInFamily
 from leakbound.claims import AnyFamily, ApproxDP, Claim, PureDP
@@ -30,6 +30,10 @@ class _ScanBeside(KLScan):
     def above(self, least: float) -> Self:
         """See `Policy.above`."""
         return replace(self, least=least)
+
+    def described(self, level: float, /) -> JsonValue:
+        """See `PathPolicy.described`: to results it is a scan, as `least` changes no bound."""
+        return {"type": KLScan.__name__, **self._options(level)}
 
     def bound(
         self, path: _core.Path, _order: PathOrder, level: float, failures: float = 0.0, /
