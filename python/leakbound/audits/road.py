@@ -301,8 +301,7 @@ def _are_scores_of_attack(values: Any) -> bool:
         numbers = checks.check_scores(values)
     except LeakboundError:
         return False
-    distinct_numbers = {*np.unique(numbers).tolist()}
-    return not distinct_numbers <= {-1.0, 0.0, 1.0}
+    return not {*np.unique(numbers).tolist()} <= {-1.0, 0.0, 1.0}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -365,8 +364,7 @@ class Examples(Grounds, Generic[S]):
         fields["wording"] = self.wording or design.wording
         if not isinstance(fields["wording"], Wording):
             raise error_of_wording(type(design), fields["wording"])
-        winning_attack = str(proof.options.get("attack", ""))
-        filled = self.filled.get(winning_attack, "")
+        filled = self.filled.get(str(proof.options.get("attack", "")), "")
         fields["warnings"] = premises.with_filled(filled, fields["warnings"])
         return AuditResult(**fields, _exposed=Lazy(lambda: self._exposed_members(proof.game)))
 
