@@ -122,7 +122,7 @@ REFUSED: dict[str, tuple[Any, Any, type[LeakboundError], str]] = {
         "all 60 units of the split are non-members.* Labels must",
     ),
     "one part of coins": (lb.Coins(MEMBER), SIDES, DesignError, "subgroup some of by: 0 of 60"),
-    "trials": (lb.Trials(MEMBER), REGION, OptionError, "by= is not for Trials: audit each of k"),
+    "trials": (lb.Trials(MEMBER), REGION, OptionError, "by= is not for Trials: audit k"),
 }
 
 

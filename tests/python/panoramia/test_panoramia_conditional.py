@@ -91,7 +91,7 @@ def test_one_refuted_seed_withholds_the_bounds_of_all() -> None:
     first, second = withheld_together((fine, refuted))
     assert second is refuted
     assert (first.bound, first.withheld) == (0.0, True)
-    assert "refuted with another seed" in first.reason
+    assert "contradict the propensity model with another seed" in first.reason
 
 
 @pytest.mark.validity
