@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from leakbound._base.checks import integer, real, seed_of
+from leakbound._base.checks import integer, real, seed_of, shown
 from leakbound._base.drawn import check_unit
 from leakbound._base.numerics import robust_scale_of_counts
 from leakbound._base.types import AnyArray, BoolArray, FloatArray, GenericArray, IntArray
@@ -91,6 +91,10 @@ class Pairing:
         if not is_power_of_two:
             raise OptionError(f"buckets must be a power of 2, such as 1 or 256, got {self.buckets}")
         check_unit(self.unit)
+        if self.stratum is not None and not isinstance(self.stratum, str):
+            raise InputTypeError(
+                f"stratum must be the name of a column, got {shown(self.stratum)}", option="stratum"
+            )
 
     @classmethod
     def of(

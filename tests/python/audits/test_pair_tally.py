@@ -361,3 +361,8 @@ def test_results_say_how_pairs_were_counted() -> None:
     assert "within each stratum, with all rows of a city in one part" in said
     assert any("1 of 2 buckets were not counted" in one for one in result.warnings)
     assert set(result.provenance.sha256) == {"tally keys", "tally pairs", "tally wins"}
+
+
+def test_a_stratum_that_is_no_name_of_a_column_is_refused() -> None:
+    with pytest.raises(errors.InputTypeError, match="stratum must be the name of a column"):
+        lb.Pairing(seed=0, centre=0.0, spread=1.0, stratum=np.array(["a", "b"]))  # type: ignore[arg-type]
