@@ -123,7 +123,7 @@ def independence_p_value(noise: Noise, level: float, rng: np.random.Generator) -
     values_of_tensors = [contrasts.shape[1] for contrasts in tensor_contrasts]
     observed_products: FloatArray = np.zeros((contrast_count, contrast_count))
     for contrasts, values_of_tensor in zip(tensor_contrasts, values_of_tensors, strict=True):
-        observed_products += _with_unit_trace(contrasts @ contrasts.T) * values_of_tensor
+        observed_products += _with_trace(contrasts @ contrasts.T, values_of_tensor)
 
     def draw_null_statistics(null_draws: int) -> FloatArray:
         sum_of_products: FloatArray = np.zeros((null_draws, contrast_count, contrast_count))
@@ -131,7 +131,7 @@ def independence_p_value(noise: Noise, level: float, rng: np.random.Generator) -
             wishart_matrices = _draw_wishart_matrices(
                 rng, null_draws, contrast_count, values_of_tensor
             )
-            sum_of_products += _with_unit_trace(wishart_matrices) * values_of_tensor
+            sum_of_products += _with_trace(wishart_matrices, values_of_tensor)
         return _off_diagonal_ratio(sum_of_products)
 
     return simulated_p_value(
@@ -142,11 +142,12 @@ def independence_p_value(noise: Noise, level: float, rng: np.random.Generator) -
     )
 
 
-def _with_unit_trace(product_matrices: FloatArray) -> FloatArray:
-    """Scale matrices to a trace of 1."""
+def _with_trace(product_matrices: FloatArray, trace: int) -> FloatArray:
+    """Scale matrices to a trace, in the memory that they have."""
     traces = np.einsum("...ii->...", product_matrices)
-    scaled: FloatArray = product_matrices / traces[..., None, None]
-    return scaled
+    product_matrices /= traces[..., None, None]
+    product_matrices *= trace
+    return product_matrices
 
 
 def _off_diagonal_ratio(product_matrices: FloatArray) -> FloatArray:
@@ -166,8 +167,8 @@ def _draw_wishart_matrices(
     if degrees_of_freedom < 2 * contrast_count:
         vectors = rng.normal(size=(null_draws, contrast_count, degrees_of_freedom))
         return vectors @ vectors.transpose(0, 2, 1)
-    normal_values = rng.normal(size=(null_draws, contrast_count, contrast_count))
-    cholesky_factors = np.tril(normal_values, -1)
+    # No name for the normal values, which are as large: they are gone once the half is taken.
+    cholesky_factors = np.tril(rng.normal(size=(null_draws, contrast_count, contrast_count)), -1)
     diagonal = np.arange(contrast_count)
     chi_squares = rng.chisquare(degrees_of_freedom - diagonal, size=(null_draws, contrast_count))
     cholesky_factors[:, diagonal, diagonal] = np.sqrt(chi_squares)
@@ -208,12 +209,17 @@ def normality_p_value(noise: Noise, level: float, rng: np.random.Generator) -> P
 
 
 def _skewness_kurtosis_statistic(noise_values: FloatArray, tensor_sizes: IntArray) -> FloatArray:
-    """Return how far third and fourth powers are from those of normal numbers, row by row."""
+    """Return how far third and fourth powers are from those of normal numbers, row by row.
+
+    Powers are made in the memory of the values, which are many and not needed afterwards.
+    """
     tensor_starts = np.cumsum(tensor_sizes) - tensor_sizes
     squares = noise_values**2
     variances = np.add.reduceat(squares, tensor_starts, axis=1) / tensor_sizes
-    cubes = np.add.reduceat(noise_values * squares, tensor_starts, axis=1)
-    fourth_powers = np.add.reduceat(squares**2, tensor_starts, axis=1)
+    noise_values *= squares
+    cubes = np.add.reduceat(noise_values, tensor_starts, axis=1)
+    squares *= squares
+    fourth_powers = np.add.reduceat(squares, tensor_starts, axis=1)
     # Skewness and excess kurtosis of each tensor, times its size
     skewness_sums = cubes / variances**1.5
     kurtosis_sums = fourth_powers / variances**2 - 3 * tensor_sizes
