@@ -127,13 +127,21 @@ def band(ax: Any, bound: float, ceiling: float, end: float) -> None:
 
 
 def histogram(
-    ax: Any, scores: Any, member: Any, *, members: str, others: str, score: str, bins: int = 30
+    ax: Any,
+    scores: Any,
+    member: Any,
+    *,
+    members: str = "members",
+    others: str = "others",
+    score: str = "score",
+    counted: str = "",
+    bins: int = 30,
 ) -> None:
-    """Draw the scores of two groups, with their names and that of the score."""
+    """Draw the scores of two groups, with their names, that of the score and what is counted."""
     edges = np.histogram_bin_edges(scores, bins)
     ax.hist(x=scores[~member], bins=edges, color=OTHER, alpha=0.65, label=others)
     ax.hist(x=scores[member], bins=edges, color=MEMBER, alpha=0.65, label=members)
-    ax.set(yticks=[], xlabel=score)
+    ax.set(yticks=[], xlabel=score, ylabel=counted)
     ax.legend()
 
 

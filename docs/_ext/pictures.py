@@ -99,8 +99,7 @@ def _gaussian_game() -> lb.simulate.Game:
 def two_groups(ax: Any) -> None:
     """Scores of members and of others."""
     game = _gaussian_game()
-    histogram(ax, game.scores, game.member, members="members", others="others", score="score")
-    ax.set_ylabel("records")
+    histogram(ax, game.scores, game.member, counted="records")
 
 
 @picture(height=1.9)
@@ -157,8 +156,8 @@ def split(ax: Any) -> None:
         members="training set",
         others="test set",
         score="log-odds of the right diagnosis",
+        counted="records",
     )
-    ax.set_ylabel("records")
 
 
 @picture(height=2.4)
@@ -176,8 +175,8 @@ def canaries_in_and_out(ax: Any) -> None:
         members="trained on",
         others="left out",
         score="log-odds of the canary's wrong label",
+        counted="canaries",
     )
-    ax.set_ylabel("canaries")
 
 
 @picture(height=2.2, ncols=2)
@@ -237,8 +236,8 @@ def runs(ax: Any) -> None:
         members="with the record",
         others="without it",
         score="published sum",
+        counted="runs",
     )
-    ax.set_ylabel("runs")
 
 
 @picture(height=2.4)
@@ -287,8 +286,8 @@ def mechanism(ax: Any) -> None:
         members="with the record",
         others="without it",
         score="released count",
+        counted="runs",
     )
-    ax.set_ylabel("runs")
 
 
 @picture(height=2.4)
@@ -304,8 +303,8 @@ def release(ax: Any) -> None:
         members="heads",
         others="tails",
         score="released count",
+        counted="keys",
     )
-    ax.set_ylabel("keys")
 
 
 @picture(height=3.4)
@@ -373,8 +372,8 @@ def table(axes: Any) -> None:
         members="member = 1",
         others="member = 0",
         score="score",
+        counted="records",
     )
-    histogram_panel.set_ylabel("records")
 
 
 @picture(height=2.2)
@@ -494,7 +493,7 @@ def zero(axes: Any) -> None:
         ("too few", four_scores, four_scores > 0),
     )
     for ax, (title, scores, is_member) in zip(axes, panels, strict=True):
-        histogram(ax, scores, is_member, members="members", others="others", score="score", bins=20)
+        histogram(ax, scores, is_member, bins=20)
         ax.set(title=title, xticks=[])
     share_legend(axes)
 
@@ -546,8 +545,8 @@ def served(ax: Any) -> None:
         others="not trained on",
         score="log-probability under the model, less that under its base",
         bins=20,
+        counted="texts",
     )
-    ax.set_ylabel("texts")
 
 
 @picture(height=2.4)

@@ -15,8 +15,8 @@ from leakbound._base.checks import (
     seed_of,
 )
 from leakbound._base.types import AnyArray
-from leakbound.audits.panoramia.rankings import no_second_look
-from leakbound.cuts import CutPolicy, KLScan, SecondLook
+from leakbound.audits.panoramia.rankings import refuse_second_look
+from leakbound.cuts import CutPolicy, KLScan
 from leakbound.cuts.policies import check_policy
 from leakbound.errors import OptionError
 from leakbound.panoramia.models.attack import StackedAttack
@@ -151,8 +151,7 @@ class Options:
             raise OptionError(f"seeds must be different, and at least one, got {self.seeds}")
         complement(self.confidence)
         check_policy(self.cuts)
-        if isinstance(self.cuts, SecondLook):
-            raise no_second_look()
+        refuse_second_look(self.cuts)
         if self.conditional and self.attack.modality == "text":
             raise OptionError(
                 "conditional bounds need features, and tokens cannot be used as such: pass "

@@ -21,6 +21,19 @@ CLAIM = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=50)
 POWERS = np.linspace(0.01, 0.99, 50)
 
 
+def loss_of_step(noise: float, rate: float, relation: str) -> Any:
+    """Return the privacy loss of one step by the public function of dp-accounting."""
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    return pld.from_gaussian_mechanism(
+        noise,
+        value_discretization_interval=1e-3,
+        sampling_prob=rate,
+        neighboring_relation=NeighboringRelation[relation],
+    )
+
+
 @pytest.mark.parametrize(
     ("noise", "rate", "steps"), [(0.8, 0.1, 50), (4.0, 1.0, 2), (1.0, 0.01, 500)]
 )
@@ -28,15 +41,7 @@ POWERS = np.linspace(0.01, 0.99, 50)
 def test_deltas_are_those_of_the_public_function_of_dp_accounting(
     noise: float, rate: float, steps: int, relation: str
 ) -> None:
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    loss = pld.from_gaussian_mechanism(
-        noise,
-        value_discretization_interval=1e-3,
-        sampling_prob=rate,
-        neighboring_relation=NeighboringRelation[relation],
-    ).self_compose(steps)
+    loss = loss_of_step(noise, rate, relation).self_compose(steps)
     grid = np.linspace(-10, 10, 41)
     ours = dp_sgd._delta_of_order(loss, grid, "remove")
     if relation == "ADD_OR_REMOVE_ONE":
@@ -83,16 +88,9 @@ def test_laws_of_one_step_and_of_all_are_those_of_dp_accounting(
     noise: float, rate: float, steps: int, relation: str
 ) -> None:
     """To the bit here; elsewhere a last bit of e^x is 1e-13 of a second difference of δ."""
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld import privacy_loss_distribution as pld
     from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType
 
-    theirs = pld.from_gaussian_mechanism(
-        noise,
-        value_discretization_interval=1e-3,
-        sampling_prob=rate,
-        neighboring_relation=NeighboringRelation[relation],
-    )
+    theirs = loss_of_step(noise, rate, relation)
     orders = {"_pmf_remove": "REPLACE" if relation == "REPLACE_ONE" else "REMOVE"}
     if relation == "ADD_OR_REMOVE_ONE" and rate < 1:
         orders["_pmf_add"] = "ADD"

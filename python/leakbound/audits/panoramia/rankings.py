@@ -164,8 +164,7 @@ class Rankings:
     ) -> Self:
         """Test guesses of members by the baseline and by the attack, each at half of the level."""
         cuts = request.cuts
-        if isinstance(cuts, SecondLook):
-            raise no_second_look()
+        refuse_second_look(cuts)
         guesses = games[0].examples
         if recall < 1:
             _check_recall(recall, cuts, guesses)
@@ -198,8 +197,7 @@ class Rankings:
         recall: float,
     ) -> Self:
         """Test guesses about pairs, each ranking at the whole level, as c is known to be 0."""
-        if isinstance(request.cuts, SecondLook):
-            raise no_second_look()
+        refuse_second_look(request.cuts)
         if relaxed.how == "published":
             raise OptionError(
                 'relaxation="published" is for generated non-members: real ones are audited as a '
@@ -225,10 +223,11 @@ class Rankings:
         )
 
 
-def no_second_look() -> OptionError:
-    """Return the error of cuts that look at a pilot sample first, which have no form here."""
-    message = "{cuts=SecondLook} is not for PANORAMIA: use {KLScan} or {OutsideIn}"
-    return OptionError(Message(message))
+def refuse_second_look(cuts: object) -> None:
+    """Refuse cuts that look at a pilot sample first, which have no form here."""
+    if isinstance(cuts, SecondLook):
+        message = "{cuts=SecondLook} is not for PANORAMIA: use {KLScan} or {OutsideIn}"
+        raise OptionError(Message(message))
 
 
 def _score_audit(proof: Proof) -> ScoreAudit:
